@@ -127,6 +127,7 @@ struct glibc_thread {
 	taddr_t interrupted[THREAD_INTERRUPTED];
 	uint32_t interrupted_count;
 	bool is_inside;         /* the thread is inside malloc */
+	taddr_t way_out;        /* where malloc returns to the program; 0 = unknown */
 };
 
 /* A chunk on a list. */

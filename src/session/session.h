@@ -67,6 +67,7 @@ struct session_image {
 	bool was_attached;
 	bool is_own;               /* began with exec or attach; a fork shares its parent's data */
 	bool has_python;           /* an interpreter of Python is mapped */
+	bool is_free_threaded;     /* its threads run at once: it has no allocator but its own */
 	/* which takes small objects from malloc: ptmem's doing; its environment says so, or is
 	 * unknown */
 	bool was_given_malloc, has_python_malloc;

@@ -176,9 +176,16 @@ static void hint_at_pymalloc(const struct session *s)
 		log_info("hint: Python was started with PYTHONMALLOC=malloc, so that small objects "
 			 "are seen; --python-malloc=keep leaves its own allocator");
 	else if (!s->image.has_python_malloc && s->image.has_pymalloc)
-		log_info("hint: Python's own allocator serves small objects: its functions are "
+		log_info("hint: Python's own allocator serves %s: its functions are "
 			 "watched, too%s; --python-malloc=keep leaves them out",
+			 s->image.is_free_threaded ? "objects" : "small objects",
 			 s->image.was_attached ? ", from the attach on" : "");
+	else if (s->image.is_free_threaded)
+		log_info("hint: free-threaded Python has no allocator but its own, which serves "
+			 "its objects: they are not in this profile%s; with a build that is not "
+			 "free-threaded they are",
+			 s->run->options->children.python_malloc == PYTHON_MALLOC_AUTO ?
+				 ", since its functions have no symbols, or copies elsewhere" : "");
 	else if (s->image.ignores_variables)
 		log_info("hint: Python's own allocator serves objects of up to 512 bytes, which "
 			 "are not in this profile; -E and -I make Python ignore PYTHONMALLOC, and "

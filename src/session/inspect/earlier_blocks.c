@@ -190,6 +190,8 @@ void earlier_blocks_read(void *ctx, struct address_space *space)
 		return;
 	}
 	e->has_look = true;
+	log_debug("process %d: threads left malloc in %u moments and %u steps",
+		  (int)space->processes.pid, e->look.moments, e->look.steps);
 	inspect_stopped_version(&e->look);
 	e->doubt = find_doubt(&e->look);
 }

@@ -61,6 +61,15 @@ static bool have_pc(const taddr_t *pc, size_t count, taddr_t wanted)
 	return false;
 }
 
+/* Where the outermost function of malloc on a stack returns to; 0: no frame is outside of it. */
+static taddr_t find_way_out(const struct malloc_modules *malloc, const taddr_t *pc, size_t count)
+{
+	for (size_t i = count; i-- > 0;)
+		if (malloc_modules_have(malloc, pc + i, count - i))
+			return i + 1 < count ? pc[i + 1] : 0;
+	return 0;
+}
+
 static void add_thread(void *ctx, const struct thread_view *v)
 {
 	struct collector *c = ctx;
@@ -89,6 +98,8 @@ static void add_thread(void *ctx, const struct thread_view *v)
 	th->is_inside = v->has_call || malloc_modules_have(c->malloc, pc + first, n - first) ||
 			is_in_own(c, pc + first, n - first) ||
 			(v->delete_return && have_pc(pc, n, v->delete_return));
+	if (th->is_inside)
+		th->way_out = find_way_out(c->malloc, pc, n);
 }
 
 static bool wants_thread(void *ctx, pid_t tid)
@@ -101,10 +112,31 @@ static bool wants_thread(void *ctx, pid_t tid)
 	return false; /* it is new: at its first instruction */
 }
 
-/* Lets threads leave malloc in whatever order, while those that have left wait. */
+/* Steps threads out of malloc, one after the other. Whether any has left it. */
+static bool step_out(struct target *t, struct collector *c, struct inspect_stopped *out)
+{
+	bool has_left = false;
+
+	for (size_t i = 0; i < c->in->threads.count; i++) {
+		const struct glibc_thread *th = &c->in->threads.data[i];
+
+		if (th->is_inside && th->way_out)
+			has_left |= target_step_thread(t, c->space, th->tid, th->way_out,
+						       &out->steps);
+	}
+	return has_left;
+}
+
+/*
+ * Lets threads leave malloc in whatever order, while those that have left wait. A thread that calls
+ * it without pause is rarely outside when it is stopped at random, so that all are is a matter of
+ * hundreds of moments: those that can be stepped are stepped to its return.
+ */
 static int settle(struct target *t, struct collector *c, struct inspect_stopped *out)
 {
-	for (out->moments = 0;; out->moments++) {
+	bool may_step = true;
+
+	for (out->moments = 0;;) {
 		c->in->threads.count = 0;
 		c->in->frames.count = 0;
 		thread_views_each(t, c->space, add_thread, c);
@@ -116,6 +148,12 @@ static int settle(struct target *t, struct collector *c, struct inspect_stopped 
 			return -ESRCH;
 		if (out->inside == 0 || c->is_last || out->moments == MOMENTS_MAX)
 			return 0;
+		if (may_step && step_out(t, c, out)) {
+			may_step = false;
+			continue;
+		}
+		may_step = true;
+		out->moments++;
 		if (!target_run_threads(t, c->space, wants_thread, c->in, MOMENT_NS))
 			return -ESRCH;
 	}

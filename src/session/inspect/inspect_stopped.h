@@ -29,6 +29,7 @@ struct inspect_stopped {
 	bool has_arena;          /* malloc was used, and is glibc's */
 	uint32_t inside;         /* threads that did not leave malloc in time */
 	uint32_t moments;        /* how often others ran to leave malloc */
+	uint32_t steps;          /* single steps of threads that left it */
 	uint64_t rss, swap;      /* VmRSS and VmSwap, bytes */
 	uint64_t hugetlb;        /* pages of hugetlbfs, which these do not have */
 	struct memory_cgroup_usage cgroup;

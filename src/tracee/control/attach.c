@@ -239,6 +239,7 @@ static int read_again(struct target *t, struct address_space *s, enum attach_pro
 	if (is_other) {
 		log_debug("process %d executed a program while it was attached to",
 			  (int)s->processes.pid);
+		cleanup_forget(s);
 		rc = attach_check_image(s->processes.reader, t->arch, problem_out);
 	}
 	return rc != 0 ? rc : read_modules(t, s, problem_out);
@@ -249,10 +250,6 @@ static int show(struct target *t, struct process *p,
 		void (*look)(void *ctx, struct address_space *s), enum attach_problem *problem_out)
 {
 	struct address_space *s = p->space;
-	int rc = read_again(t, s, problem_out);
-
-	if (rc != 0)
-		return rc;
 	uint32_t id = s->id;
 
 	look(t->sink.ctx, s);
@@ -262,6 +259,21 @@ static int show(struct target *t, struct process *p,
 	return -ESRCH;
 }
 
+/* All threads of @p are stopped. Now a breakpoint or a step does not kill it, if possible. */
+static int protect(struct target *t, struct process *p, enum attach_problem *problem_out)
+{
+	struct address_space *s = p->space;
+	int rc = read_again(t, s, problem_out);
+
+	if (rc != 0)
+		return rc;
+	journal_begin(t, s);
+	rc = trap_handler_install(t, s, seccomp_pick_thread(t, s));
+	if (rc != 0)
+		*problem_out = ATTACH_NO_HANDLER;
+	return rc;
+}
+
 /*
  * All threads of @p are stopped. Installs breakpoints only where the SIGTRAP handler was
  * installed.
@@ -269,15 +281,10 @@ static int show(struct target *t, struct process *p,
 static int install(struct target *t, struct process *p, enum attach_problem *problem_out)
 {
 	struct address_space *s = p->space;
-	int rc = read_again(t, s, problem_out);
+	int rc = protect(t, p, problem_out);
+
 	if (rc != 0)
 		return rc;
-	journal_begin(t, s);
-	rc = trap_handler_install(t, s, seccomp_pick_thread(t, s));
-	if (rc != 0) {
-		*problem_out = ATTACH_NO_HANDLER;
-		return rc;
-	}
 	struct thread *th = seccomp_pick_thread(t, s);
 	rc = th ? install_probes(t, s, th) : -EAGAIN;
 	if (rc != 0)
@@ -301,8 +308,10 @@ static int stop_and_install(struct target *t, pid_t pid, enum attach_problem *pr
 	}
 	struct process *p = process_find(t, pid);
 	if (t->sink.before_install && !t->options.only_reads) {
+		rc = protect(t, p, problem_out);
 		/* threads may run, so treat it as still being seized */
-		rc = show(t, p, t->sink.before_install, problem_out);
+		if (rc == 0)
+			rc = show(t, p, t->sink.before_install, problem_out);
 		if (rc != 0)
 			return rc;
 		p = process_find(t, pid);
@@ -315,7 +324,8 @@ static int stop_and_install(struct target *t, pid_t pid, enum attach_problem *pr
 		return install(t, p, problem_out);
 	if (t->options.makes_calls)
 		journal_begin(t, p->space);
-	return show(t, p, t->sink.space_new, problem_out);
+	rc = read_again(t, p->space, problem_out);
+	return rc == 0 ? show(t, p, t->sink.space_new, problem_out) : rc;
 }
 
 int target_attach_once(struct target *t, pid_t pid, enum attach_problem *problem_out,

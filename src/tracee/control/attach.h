@@ -34,5 +34,7 @@ struct journal;
  * afterwards.
  */
 void cleanup_run(struct journal *journals);
+/* Nothing that @s or its journal, if any, has of changes is in the program that it runs now. */
+void cleanup_forget(struct address_space *s);
 
 #endif

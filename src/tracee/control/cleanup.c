@@ -93,11 +93,16 @@ static int seize(struct target *t, pid_t pid)
 	return rc == -EAGAIN ? 0 : rc;
 }
 
-/* Nothing that @r records is in the program that @s runs now. */
-static void forget_all(struct address_space *s, struct journal *r)
+void cleanup_forget(struct address_space *s)
 {
+	struct journal *r = s->recovery.journal;
+
 	trap_table_clear(&s->traps);
 	own_memory_clear(&s->own);
+	s->recovery.injection = 0;
+	s->recovery.is_unguarded = false;
+	if (!r)
+		return;
 	r->page = r->shared = 0;
 	memset(r->injection, 0, sizeof(r->injection));
 	r->has_handler = 0;
@@ -135,7 +140,7 @@ static void clean(struct journal *records, struct journal *r)
 	if (seize(t, r->pid) == 0) {
 		guardian_restore_masks(t);
 		if (is_outdated(s, r))
-			forget_all(s, r);
+			cleanup_forget(s);
 		target_detach(t);
 	}
 }

@@ -29,6 +29,7 @@
 #include "tracee/control/timers.h"
 #include "tracee/guard/guardian.h"
 #include "tracee/guard/sigtrap_handler.h"
+#include "tracee/inject/inject.h"
 #include "tracee/inject/seccomp.h"
 #include "tracee/inject/stop_all.h"
 #include "tracee/os/cpu_counters.h"
@@ -36,6 +37,7 @@
 #include "tracee/os/ptrace.h"
 #include "tracee/pads/pads.h"
 #include "tracee/state/event_sink.h"
+#include "tracee/state/journal.h"
 #include "tracee/state/space.h"
 #include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
@@ -435,6 +437,20 @@ bool target_run_threads(struct target *t, struct address_space *s,
 	stop_all(t);
 	target_catch_up(t);
 	return space_exists(t, id);
+}
+
+#define STEPS_MAX 1000u /* most calls of malloc take less than 200 */
+
+bool target_step_thread(struct target *t, struct address_space *s, pid_t tid, taddr_t pc,
+			uint32_t *steps)
+{
+	const struct journal *r = s->recovery.journal;
+	struct thread *th = thread_find(t, tid);
+
+	return r && r->has_handler && !s->recovery.is_unguarded && !s->watch.is_ready && th &&
+	       th->is_held && !th->is_exiting && !th->vfork.is_waiting &&
+	       th->state != THREAD_LISTENING &&
+	       inject_step_to(t, th, pc, STEPS_MAX, steps) == 0;
 }
 
 enum attach_problem target_refusal(const struct target *t)

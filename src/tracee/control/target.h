@@ -85,6 +85,15 @@ uint64_t target_inspect(struct target *t, void (*fn)(void *ctx, struct address_s
 bool target_run_threads(struct target *t, struct address_space *s,
 			bool (*wants)(void *ctx, pid_t tid), void *ctx, uint32_t ns);
 
+/*
+ * Likewise: single-steps the stopped thread @tid until it is at @pc, to which it will soon return.
+ * False if it is somewhere else then, as in inject_step_to. Only a process that survives ptmem's
+ * death in the middle of that is stepped: within before_install, most are. Adds its steps to
+ * *steps.
+ */
+bool target_step_thread(struct target *t, struct address_space *s, pid_t tid, taddr_t pc,
+			uint32_t *steps);
+
 /* Calls @fn for each profiled space as it is now, without stopping threads. */
 void target_each(struct target *t, void (*fn)(void *ctx, struct address_space *s), void *ctx);
 

@@ -115,8 +115,8 @@ int trap_handler_install(struct target *t, struct address_space *s, struct threa
 {
 	if (!s->recovery.journal)
 		return -ENOSPC;
-	if (s->recovery.journal->page)
-		return 0;
+	if (s->recovery.journal->page || s->recovery.is_unguarded)
+		return 0; /* it was tried before */
 	struct proc_status st;
 	struct seccomp_refusal why;
 	int rc = th ? proc_status_read(th->tid, &st) : -EAGAIN;

@@ -497,6 +497,42 @@ int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void
 	return rc;
 }
 
+/* The way of a thread to @to; @last: where it was seen before. */
+struct way_out {
+	struct target *t;
+	struct thread *th;
+	taddr_t to, last;
+	unsigned seen, repeats;
+};
+
+/* where the thread begins is seen twice before the first step */
+#define REPEATS_MAX 3u
+
+static bool ends_way(void *ctx, taddr_t pc)
+{
+	struct way_out *w = ctx;
+
+	w->repeats = pc == w->last ? w->repeats + 1 : 0;
+	w->last = pc;
+	w->seen++;
+	return pc == w->to || w->repeats == REPEATS_MAX || is_syscall_at(w->t, w->th, pc);
+}
+
+int inject_step_to(struct target *t, struct thread *th, taddr_t pc, unsigned max_steps,
+		   uint32_t *steps)
+{
+	struct way_out w = {.t = t, .th = th, .to = pc};
+	struct arch_regs regs;
+	int rc = ptrace_get_regs(th->tid, &regs);
+
+	if (rc == 0 && (int64_t)regs.word[t->arch->syscall_nr] >= 0)
+		rc = -EAGAIN; /* it may repeat the call */
+	if (rc == 0)
+		rc = inject_step_until(t, th, ends_way, &w, max_steps);
+	*steps += w.seen - MIN(w.seen, 2u);
+	return rc == 0 && w.last != pc ? -EAGAIN : rc;
+}
+
 #define RUN_MS 2000u /* much more than any pad takes, for a busy machine */
 
 /*

@@ -17,6 +17,13 @@ int inject_step_until(struct target *t, struct thread *th, bool (*is_there)(void
 		      void *ctx,
 		      unsigned max_steps);
 /*
+ * Steps @th likewise until it is at @pc. -EAGAIN: it is at a system call, in which it may wait, or
+ * in an instruction that repeats itself, which may take long: neither is stepped. Adds its steps to
+ * *steps.
+ */
+int inject_step_to(struct target *t, struct thread *th, taddr_t pc, unsigned max_steps,
+		   uint32_t *steps);
+/*
  * The address at which a thread continues that hit the breakpoint at @trap; 0 = not one of those
  * waited for.
  */
