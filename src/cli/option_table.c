@@ -192,9 +192,9 @@ static const struct option_row rows[] = {
 	 .value = "PERCENT", .text = "sample less often while ptmem costs more than this\n"
 				     "share of a CPU: 2%"},
 	{.name = "max-wait", .type = OPT_TIME, AT(tracing.max_wait), OPTION_RANGE(0, 31536000),
-	 .value = "TIME", .text = "if ptmem is stopped, the program waits for it no\n"
-				  "longer, and events are lost [1s; 0 with\n"
-				  "--heap-sample=256K or more]"},
+	 .value = "TIME", .text = "if ptmem is stopped, the program waits for it for\n"
+				  "at most this time, then events are lost [1s;\n"
+				  "0 with --heap-sample=256K or more]"},
 	{.name = "seed", .type = OPT_NUMBER, AT(tracing.seed), OPTION_RANGE(1, UINT32_MAX),
 	 .value = "N", .text = "which allocations these are; random if not given",
 	 .brief = "which allocations are samples"},

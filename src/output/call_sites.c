@@ -78,7 +78,7 @@ static const struct frame_functions *add_frame(struct known_functions *k, const 
 	 * Where the functions inlined at an address cannot be the user's, the debug information of
 	 * libc, which takes 40 ms to read, is not needed.
 	 */
-	bool is_all = !symbol->is_below_main &&
+	bool is_all = !symbol_is_startup(symbol) &&
 		      !(standard_is_library(symbol->object) && !r->my_code);
 
 	if (is_all)
@@ -179,8 +179,14 @@ char *call_site_text(const struct report *r, struct call_site site)
 		return xstrdup("???");
 	if (wrapper_label(site.rank))
 		return xstrdup(wrapper_label(site.rank));
-	const struct symbol *symbol = r->symbol(r->symbol_ctx, site.frame, SYMBOL_ALL);
-	const struct symbol_frame *f = &symbol->frame[MIN(site.inlined, symbol->count - 1)];
+	const struct symbol *symbol = r->symbol(r->symbol_ctx, site.frame, SYMBOL_REAL);
+	bool is_startup = symbol_is_startup(symbol);
+
+	if (!is_startup)
+		symbol = r->symbol(r->symbol_ctx, site.frame, SYMBOL_ALL);
+	const struct symbol_frame *f =
+		&symbol->frame[is_startup ? symbol->count - 1 :
+					    MIN(site.inlined, symbol->count - 1)];
 	const struct calltree_frame *at = calltree_frame(profile_calltree(r->profile), site.frame);
 	_cleanup_free_ char *text = NULL, *name = xstrdup(f->name ? f->name : "???");
 
@@ -192,7 +198,7 @@ char *call_site_text(const struct report *r, struct call_site site)
 	else if (!f->name && symbol->object) /* sites of a stripped object must differ */
 		text = xasprintf("%#" PRIx64 " (in %s)", at->key,
 				 text_base_name(symbol->object));
-	else if (f->file && f->line)
+	else if (f->file && f->line && !is_startup)
 		text = xasprintf("%s (%s:%u)", name, f->file, f->line);
 	else if (symbol->object && *name != '[')
 		text = xasprintf("%s (in %s)", name, text_base_name(symbol->object));

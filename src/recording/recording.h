@@ -125,7 +125,7 @@ struct recording_known_role {
 };
 
 /* Why a recording is not of the whole run, for messages. */
-#define RECORDING_INCOMPLETE "ptmem did not end normally: this is all up to its last second"
+#define RECORDING_INCOMPLETE "it was not written to its end (ptmem was killed, or a disk was full)"
 #define RECORDING_SO_FAR "a copy made while the program ran"
 #define RECORDING_CORRUPT                                                                       \
 	"the program overwrote memory shared with ptmem: the profile ends there"

@@ -115,14 +115,6 @@ static void add_frame(struct recording *r, const struct recording_place *place,
 	recording_add(r, RECORDING_FRAMES, row);
 }
 
-bool recording_names_is_startup(const struct symbol *s)
-{
-	static const char versioned[] = "__libc_start_main@";
-	const char *name = s->frame[s->count - 1].name;
-
-	return s->is_below_main || (name && strncmp(name, versioned, sizeof(versioned) - 1) == 0);
-}
-
 void recording_names_add(struct recording *r, const struct recording_place *place,
 			 const struct symbol *s)
 {
@@ -133,7 +125,7 @@ void recording_names_add(struct recording *r, const struct recording_place *plac
 
 		a.object = r->text.data[path];
 	}
-	if (recording_names_is_startup(s)) {
+	if (symbol_is_startup(s)) {
 		const struct symbol_frame f = {.name = s->frame[s->count - 1].name};
 
 		add_frame(r, place, &f, &a);
@@ -161,7 +153,7 @@ static void add_frames(struct recording_builder *b, uint32_t frame)
 	}
 	const struct symbol *s = b->in.report->symbol(b->in.report->symbol_ctx, frame, SYMBOL_REAL);
 
-	if (!recording_names_is_startup(s))
+	if (!symbol_is_startup(s))
 		s = b->in.report->symbol(b->in.report->symbol_ctx, frame, SYMBOL_ALL);
 	recording_names_add(b->r, &place, s);
 }

@@ -82,11 +82,6 @@ struct recording_place {
 	const struct filter *filter; /* of allocation functions */
 };
 
-/*
- * Whether @symbol is of a function that only calls main. It has a name, and neither a source file
- * nor inlined calls: the debug information of libc, which takes 40 ms to read, is not read for it.
- */
-bool recording_names_is_startup(const struct symbol *symbol);
 /* Adds a frame for each function at @place: the outermost, then those inlined there. */
 void recording_names_add(struct recording *r, const struct recording_place *place,
 			 const struct symbol *symbol);

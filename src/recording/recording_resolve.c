@@ -204,7 +204,7 @@ static void name_frame(struct filling *f, size_t row)
 	const struct symbol *s =
 		symbols_find(f->lines->symbols, m, place.address, SYMBOL_REAL);
 
-	if (!recording_names_is_startup(s))
+	if (!symbol_is_startup(s))
 		s = symbols_find(f->lines->symbols, m, place.address, SYMBOL_ALL);
 	recording_names_add(f->r, &place, s);
 }

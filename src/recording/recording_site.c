@@ -57,7 +57,7 @@ static struct recording_role find_role(const struct recording *r, size_t row,
 	};
 
 	role.is_start = kind == KIND_STANDARD &&
-			(role.rank == RANK_SITE || !wrapper_is_named(text->function));
+			(role.rank == RANK_SITE || wrapper_is_below_main(text->function));
 	role.is_fixed = role.is_start || (kind == KIND_ALLOCATOR && !is_malloc) ||
 			wrapper_is_malloc_like(text->function) ||
 			(text->function && *text->function == '[');

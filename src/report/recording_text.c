@@ -98,15 +98,17 @@ static void put_counted(FILE *out, const struct recording *r)
 		amount_commas(frees, d), plural(frees));
 }
 
-/* "released within 1,024 us", or NULL for what ptmem counted. The caller frees it. */
+/* "released within 1.0 ms", or NULL for what ptmem counted. The caller frees it. */
 static char *temporary_text(const struct recording *r)
 {
-	char us[AMOUNT_SIZE];
+	const char *what = r->interval ? "released or resized" : "released";
+	double us = (double)r->temporary_below;
 
-	return r->temporary_below
-		       ? xasprintf("released%s within %s us", r->interval ? " or resized" : "",
-				   amount_commas(r->temporary_below, us))
-		       : NULL;
+	if (!r->temporary_below)
+		return NULL;
+	return us < 1e3 ? xasprintf("%s within %.0f us", what, us) :
+	       us < 1e6 ? xasprintf("%s within %.1f ms", what, us / 1e3) :
+			  xasprintf("%s within %.1f s", what, us / 1e6);
 }
 
 static void put_temporary_total(FILE *out, const struct recording *r)

@@ -299,9 +299,7 @@ void out_end(struct session *s)
 void out_supersede(struct session *s)
 {
 	struct process_files *p = run_process(s->run, s->process.pid);
-	const struct module *m = run_module(s->run, s->image.program);
-	const char *path = m ? text_base_name(m->path) : s->process.command;
-	_cleanup_free_ char *old = p->before, *name = text_clean(path, strlen(path));
+	_cleanup_free_ char *old = p->before, *name = session_program_name(s);
 
 	p->streams = 0; /* their files are overwritten */
 	p->before_peak = MAX(p->before_peak, profile_totals(s->heap.profile)->peak_bytes);

@@ -39,6 +39,7 @@ struct process_files {
 	uint32_t streams;     /* bits of enum output: which files its last program wrote */
 	bool has_ended;       /* its files are complete */
 	bool is_reused;       /* an earlier process had the same pid */
+	bool is_summed;       /* counted by summaries.processes */
 	/* programs that it ran before by exec, whose profiles were superseded */
 	char *before;         /* their names, separated by commas; NULL = none */
 	unsigned before_count;

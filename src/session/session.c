@@ -202,6 +202,14 @@ char *session_title(const struct session *s)
 	return text_for_locale(text_cut(clean, TITLE_MAX));
 }
 
+char *session_program_name(const struct session *s)
+{
+	const struct module *m = run_module(s->run, s->image.program);
+	const char *name = m ? text_base_name(m->path) : s->process.command;
+
+	return text_clean(name, strlen(name));
+}
+
 static bool has_former(const struct run *run)
 {
 	for (size_t i = 0; i < run->processes.count; i++)

@@ -195,6 +195,8 @@ bool session_stack_differs(struct session *s);
 
 /* The command line, at most 100 characters, for messages. The caller frees it. */
 char *session_title(const struct session *s);
+/* The base name of the program's file, for messages. The caller frees it. */
+char *session_program_name(const struct session *s);
 /* Whether there is no other session in the run, and will be none: none waits for its end. */
 bool session_is_alone(const struct session *s);
 /* Whether @s prints no messages: a forked child with --child-silent-after-fork=yes. */

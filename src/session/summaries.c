@@ -57,33 +57,57 @@ void summaries_begin(struct session *s)
 		begin_collecting(all);
 }
 
-/* Of more than fit, those of the largest processes are kept. */
-static void add_hint(struct summaries *all, const char *line, size_t size, uint64_t peak)
+static void hint_deinit(struct summaries_hint *h)
 {
-	struct summaries_hint *least = &all->hint[0];
-
-	for (struct summaries_hint *h = all->hint; h < all->hint + SUMMARIES_HINTS; h++) {
-		if (h->line && strlen(h->line) == size && memcmp(h->line, line, size) == 0) {
-			h->peak = MAX(h->peak, peak);
-			return;
-		}
-		if (least->line && (!h->line || h->peak < least->peak))
-			least = h;
-	}
-	if (least->line && least->peak >= peak)
-		return;
-	free(least->line);
-	*least = (struct summaries_hint){xstrndup(line, size), peak};
+	free(h->line);
+	free(h->process);
+	*h = (struct summaries_hint){0};
 }
 
-/* Those in @text, lines with their ends, which is about a process with this peak. */
-static void add_hints(struct summaries *all, const char *text, uint64_t peak)
+static bool is_line(const struct summaries_hint *h, const char *line, size_t size)
+{
+	return h->line && strlen(h->line) == size && memcmp(h->line, line, size) == 0;
+}
+
+/* The caller frees it. */
+static char *process_name(const struct session *s)
+{
+	_cleanup_free_ char *program = session_program_name(s);
+
+	return xasprintf("%u, %s", s->process.pid, program);
+}
+
+/* Of more than fit, those of the largest processes are kept, sorted by the peaks. */
+static void add_hint(struct summaries *all, const struct session *s, const char *line, size_t size)
+{
+	struct summaries_hint *end = all->hint + SUMMARIES_HINTS, *at = all->hint, new = {
+		.peak = profile_totals(s->heap.profile)->peak_bytes};
+
+	while (at < end - 1 && at->line && !is_line(at, line, size))
+		at++;
+	if (is_line(at, line, size)) {
+		new.others = ++at->others;
+		if (at->peak >= new.peak)
+			return;
+	} else if (at->line && at->peak >= new.peak) {
+		return;
+	}
+	hint_deinit(at);
+	new.line = xstrndup(line, size);
+	new.process = process_name(s);
+	for (; at > all->hint && at[-1].peak < new.peak; at--)
+		*at = at[-1];
+	*at = new;
+}
+
+/* Those in @text, lines with their ends, which is about @s. */
+static void add_hints(struct summaries *all, const struct session *s, const char *text)
 {
 	for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
 		const char *hint = strstr(text, ": hint: ");
 
 		if (hint && hint < end)
-			add_hint(all, text, (size_t)(end + 1 - text), peak);
+			add_hint(all, s, text, (size_t)(end - text));
 	}
 }
 
@@ -95,7 +119,7 @@ void summaries_end(struct session *s)
 		return;
 	char *text = end_collecting(all);
 
-	add_hints(all, text, profile_totals(s->heap.profile)->peak_bytes);
+	add_hints(all, s, text);
 	/* with a second one the first is not printed as it is */
 	if (all->count != 1 || all->only) {
 		free(text);
@@ -181,6 +205,15 @@ static void note_end(struct summaries *all, const struct session *s)
 					      signal_name(WTERMSIG(status), name));
 }
 
+/* Once, although it may execute several programs. */
+static void count_process(struct summaries *all, const struct session *s)
+{
+	struct process_files *p = run_process(s->run, s->process.pid);
+
+	all->processes += !p->is_summed;
+	p->is_summed = true;
+}
+
 void summaries_print(struct session *s, const char *path)
 {
 	struct summaries *all = &s->run->summaries;
@@ -196,6 +229,7 @@ void summaries_print(struct session *s, const char *path)
 	if (path && !file_name_is_shared(path))
 		out_note(s->run, OUT_MASSIF, path);
 	all->count++;
+	count_process(all, s);
 	add_process(all, s, &largest);
 	all->allocations += profile_count(p, profile_totals(p)->allocations -
 						     s->process.inherited_allocations);
@@ -221,6 +255,17 @@ static size_t count_lines(const char *text)
 /* Of a process with less than a 20th of the largest peak a hint would be in the way. */
 #define HINT_SHARE 20
 
+static void print_hint(const struct summaries_hint *h)
+{
+	char n[AMOUNT_SIZE];
+	_cleanup_free_ char *others =
+		h->others ? xasprintf(", and %s more", amount_commas(h->others, n)) : NULL;
+	_cleanup_free_ char *text =
+		xasprintf("%s (process %s%s)\n", h->line, h->process, others ? others : "");
+
+	log_print_collected(text);
+}
+
 static void print_hints(const struct summaries *all)
 {
 	const struct summaries_process *first = &all->most[0];
@@ -235,7 +280,7 @@ static void print_hints(const struct summaries *all)
 		bool is_moot = (all->allocations && summary_is_hint_of_none(h->line)) ||
 			       h->peak < first->peak / HINT_SHARE;
 		if (!is_moot && used++ < SUMMARIES_LINES)
-			log_print_collected(h->line);
+			print_hint(h);
 	}
 }
 
@@ -249,6 +294,25 @@ static void print_next(const struct summaries *all)
 	}
 }
 
+/* What @count of all->count are: a process that executes another program counts again. */
+static const char *what_is_counted(const struct summaries *all, size_t count)
+{
+	if (all->processes < all->count)
+		return count == 1 ? "program" : "programs";
+	return count == 1 ? "process" : "processes";
+}
+
+static void print_title(const struct summaries *all)
+{
+	_cleanup_free_ char *in =
+		all->processes < all->count ?
+			xasprintf(" in %zu process%s", all->processes,
+				  all->processes == 1 ? "" : "es") : NULL;
+
+	log_info("largest peak of %zu %s%s: %s", all->count, what_is_counted(all, all->count),
+		 in ? in : "", all->most[0].title);
+}
+
 static void print_totals(const struct summaries *all)
 {
 	const char *about = all->is_estimate ? "about " : "";
@@ -257,8 +321,8 @@ static void print_totals(const struct summaries *all)
 	char n[AMOUNT_SIZE], m[AMOUNT_SIZE], k[AMOUNT_SIZE];
 
 	if (others)
-		log_info("  others       %s process%s of %s%s each; -v prints all",
-			 amount_commas(others, n), others == 1 ? "" : "es",
+		log_info("  others       %s %s of %s%s each; -v prints all",
+			 amount_commas(others, n), what_is_counted(all, others),
 			 amount_bytes((double)most, m), most ? " or less" : "");
 	log_info("  all          %s%s allocation%s of %s byte%s; %s byte%s in use at their ends",
 		 about, amount_commas(all->allocations, n), plural(all->allocations),
@@ -306,7 +370,7 @@ void summaries_finish(struct run *run)
 	}
 	if (all->count < 2 || !run->options->profile.heap)
 		return;
-	log_info("largest peak of %zu processes: %s", all->count, all->most[0].title);
+	print_title(all);
 	log_print_collected(all->most[0].peak_line);
 	log_print_collected(all->most[0].sites);
 	log_print_collected(all->most[0].labels);
@@ -325,7 +389,7 @@ void summaries_deinit(struct summaries *s)
 	for (enum output i = 0; i < OUTPUTS; i++)
 		free(s->file[i].first);
 	for (size_t i = 0; i < SUMMARIES_HINTS; i++)
-		free(s->hint[i].line);
+		hint_deinit(&s->hint[i]);
 	vec_deinit(&s->within);
 	label_totals_deinit(&s->labels);
 	free(s->first_killed);

@@ -3,6 +3,7 @@
  * largest, and ten lines at most about all others.
  *
  *	ptmem: largest peak of 37 processes: process 4713, cc1 -quiet b.c
+ *	                       or "of 40 programs in 37 processes", some of which executed others
  *	ptmem:   peak         48.2 MiB (50,542,080 bytes) in 1,234 blocks after 1.20 s
  *	ptmem:   largest      ...                                      its call sites
  *	ptmem:   db            40.3 MiB  83.6 %  orders; ...               of --label
@@ -13,7 +14,8 @@
  *	ptmem:   all by db     20.3 MiB  81.0 %  orders; ...           of --label, at their ends
  *	ptmem:   killed       2 processes by a signal, the first one 4714 by SIGSEGV
  *	ptmem:   written to   37 files, massif.out.4711 the first; all.html
- *	ptmem: hint: ...                    of processes that matter, if there is room
+ *	ptmem: hint: ... (process 4713, cc1)   of processes that matter, the largest first, if
+ *	                                       there is room
  *	ptmem: 12 calls of load in 3 processes, at most: ...           of --within, each function
  *
  * Each process has its own summary as well with -v and --stats, and if the processes are followed
@@ -43,13 +45,16 @@ struct summaries_process {
 
 /* A hint, and the largest peak of the processes that it is about. */
 struct summaries_hint {
-	char *line;            /* as it is printed; owned; NULL = there is none */
+	char *line;            /* as it is printed for one; owned; NULL = there is none */
 	uint64_t peak;
+	char *process;         /* with this peak: "12, sort"; owned */
+	size_t others;         /* more programs with the same hint */
 };
 
 /* All zero at first; owned by the run. */
 struct summaries {
-	size_t count;
+	size_t count;          /* of programs that processes ran */
+	size_t processes;
 	/* the largest one, and the next ones */
 	struct summaries_process most[1 + SUMMARIES_NEXT];
 	uint64_t allocations, allocated, live;

@@ -602,7 +602,7 @@ static void print_predecessors(const struct session *s)
 	char n[AMOUNT_SIZE];
 
 	if (p->before)
-		log_info("  before       %s; %s%s", p->before,
+		log_info("  before       %s (at most %s%s in use)", p->before,
 			 s->heap.sample.interval ? "about " : "",
 			 amount_bytes((double)p->before_peak, n));
 }

@@ -418,6 +418,14 @@ const char *symbols_function(struct symbols *s, const struct module *m, taddr_t 
 	return go ? go : entry ? shown_name(s, entry) : NULL;
 }
 
+bool symbol_is_startup(const struct symbol *s)
+{
+	static const char versioned[] = "__libc_start_main@";
+	const char *name = s->frame[s->count - 1].name;
+
+	return s->is_below_main || (name && strncmp(name, versioned, sizeof(versioned) - 1) == 0);
+}
+
 const struct symbol *symbols_find(struct symbols *s, const struct module *m, taddr_t pc,
 				  enum symbol_part part)
 {

@@ -57,6 +57,13 @@ void symbols_forget(struct symbols *s);
 const struct symbol *symbols_find(struct symbols *s, const struct module *m, taddr_t pc,
 				  enum symbol_part part);
 
+/*
+ * Whether @symbol is of a function that only calls main. Reports show its name, and neither a
+ * source file nor inlined calls: the debug information of libc, which takes 40 ms to read, is not
+ * read for it.
+ */
+bool symbol_is_startup(const struct symbol *symbol);
+
 /* Changes when other names are found, or defined, for an address that had some. */
 uint64_t symbols_changes(const struct symbols *s);
 

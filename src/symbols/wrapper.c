@@ -43,10 +43,15 @@ static bool is_named_like_malloc(const char *name)
 }
 
 /* "(below main)" has the same caller in all programs, so it is as useless as no name. */
+bool wrapper_is_below_main(const char *function)
+{
+	return function && strcmp(function, "(below main)") == 0;
+}
+
 bool wrapper_is_named(const char *function)
 {
 	return function && *function && strcmp(function, "???") != 0 &&
-	       strcmp(function, "(below main)") != 0;
+	       !wrapper_is_below_main(function);
 }
 
 bool wrapper_is_malloc_like(const char *function)

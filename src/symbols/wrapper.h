@@ -42,6 +42,9 @@ enum wrapper_role { ROLE_ALLOCATOR = 1, ROLE_FIXED = 2, ROLE_START = 4 };
  */
 bool wrapper_is_better(enum frame_rank rank, enum frame_rank best);
 
+/* Whether @function, which may be NULL, is "(below main)": start-up code. */
+bool wrapper_is_below_main(const char *function);
+
 /* Whether @function is a useful name: neither "???" nor "(below main)". */
 bool wrapper_is_named(const char *function);
 

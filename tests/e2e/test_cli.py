@@ -515,8 +515,12 @@ def cli_hints(t):
     t.equal("with PYTHONMALLOC", hints(t, [python], env={"PYTHONMALLOC": "malloc"}), [])
     said = hints(t, [stripped])
     t.check(len(said) == 1 and said[0].startswith("stripped is stripped"), "hints: %s" % said)
-    said = hints(t, ["--trace-children=yes", "sh", "-c", "%s; %s" % (python, stripped)], env={"PYTHONMALLOC": ""})
+    large = os.path.join(cwd, "large")
+    subprocess.run(["strip", "-o", large, t.target("gcc-O2-pie", "many")], check=True)
+    said = hints(t, ["--trace-children=yes", "sh", "-c", "%s; %s; %s 10000000 1" % (python, stripped, large)], env={"PYTHONMALLOC": ""})
     t.equal("of Python: it alone", [h.startswith("Python's") for h in said].count(True), 1)
+    t.check(said[0].startswith("large is stripped"), "the first is not of the largest process: %s" % said)
+    t.check(re.search(r" \(process \d+, large(, and \d+ more)?\)$", said[0]), "of which process: %s" % said)
     sleeper = subprocess.Popen(["sleep", "600"])
     try:
         t.wait_until("it to sleep", lambda: is_asleep(sleeper.pid))

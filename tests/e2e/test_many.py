@@ -198,7 +198,7 @@ def _(t):
         t.equal("rows", [(row["peak_bytes"], row["parent"], row["depth"]) for row in data["processes"]], rows)
         t.equal("recordings", len(files(result.directory, r"r\.\d+(\.\d+)?")), len(rows))
         lines = "\n".join(result.messages)
-        t.check("ptmem: largest peak of %d processes: " % len(rows) in lines, lines)
+        t.check("ptmem: largest peak of %d programs in 2 processes: " % len(rows) in lines, lines)
         t.check("of the previous program, is now" not in lines, "a line for each exec: " + lines)
         judge(t, data)
     result = t.profile([t.target("gcc-O2-pie", "many"), "nest", "4000"], ["--trace-children=yes", "--html=page.html", "-o", "none"])

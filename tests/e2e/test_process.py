@@ -202,7 +202,7 @@ def exec_not_followed(t):
     t.check("/process, not followed: --follow-exec=no" in said[0], said[0])
 
 
-BEFORE = re.compile(r"ptmem:   before       (.*); ([0-9.]+) (B|KiB)$")
+BEFORE = re.compile(r"ptmem:   before       (.*) \(at most ([0-9.]+) (B|KiB) in use\)$")
 
 
 def before(profile):
@@ -694,11 +694,11 @@ def exec_through_no_allocator(t):
     t.equal("successors", successors(profile), [os.path.realpath(bare)])
     t.equal("the recording's peak", report_json(t, os.path.join(profile.directory, "r"))["peak"]["bytes"], 10007000)
     profile = t.profile([pre, bare, t.target("gcc-O2-pie", "empty")], ["-o", "massif.out.%p", "--record=r"])
-    t.check("ptmem:   before       pre; 9.5 MiB" in profile.messages, "what ran before: %s" % profile.messages)
+    t.check("ptmem:   before       pre (at most 9.5 MiB in use)" in profile.messages, "what ran before: %s" % profile.messages)
     t.equal("successors", successors(profile), [])
     t.equal("files", sum(len(f) for f in profile.files.values()), 1)
     sampled = t.profile([pre, t.target("gcc-O2-pie", "empty")], ["--heap-sample=4K"])
-    t.check(any(re.fullmatch(r"ptmem:   before       pre; about [0-9.]+ [KM]iB", m) for m in sampled.messages),
+    t.check(any(re.fullmatch(r"ptmem:   before       pre \(at most about [0-9.]+ [KM]iB in use\)", m) for m in sampled.messages),
             "what ran before, sampled: %s" % sampled.messages)
 
 

@@ -349,7 +349,7 @@ def _(t):
         text = report(t, "--temporary=1ms", path)
         for title in ("lifetimes of released blocks", "lifetimes by call site"):
             t.check(table_of(text, title + more), title)
-        t.check(", %s within 1,024 us\n" % within in text, "temporary: " + text)
+        t.check(", %s within 1.0 ms\n" % within in text, "temporary: " + text)
         if ">=" in row:
             age, unit = row[row.index(">=") + 1:][:2]
             least = 1.09 - data["timeline"]["interval"] / 1000  # the age at the end of the interval of its birth
@@ -468,7 +468,7 @@ def _(t):
             rows = list(csv.DictReader(io.StringIO(report(t, "--format=csv", "--at=peak", "--temporary=" + given, path))))
             t.equal("CSV within %s" % given, {row["call_site"].split()[0]: int(row["temporary"]) for row in rows},
                     {name: sum(wanted[leaf] for leaf in range(len(wanted)) if site_of(data, leaf) == name) for name in ("quick", "slow")})
-        rows = table_of(report(t, "--temporary=4ms", path), "temporary allocations, released%s within 4,096 us" %
+        rows = table_of(report(t, "--temporary=4ms", path), "temporary allocations, released%s within 4.1 ms" %
                         (" or resized" if options else ""))
         t.check("slow" not in [row[3] for row in rows], "slow is temporary within 4 ms")
         page = os.path.join(directory, "page.html")

@@ -124,6 +124,10 @@ def _(t):
     t.check(not any("whose_code.h" in m for m in profile.messages if "%  " in m), "summary")
     t.equal("overridden", at_end("--my-code=whose_code.h", told), at_end(path))
     t.equal("carried", json.loads(report(t, "--format=json", told))["my_code"], ["-whose_code.h"])
+    profile, told, _, _, _ = record(t, "cxx-gcc-O2", "--not-my-code=*")
+    labels = re.findall(r"(?m) [\d.]+ %  (.*)$", "\n".join(profile.messages))
+    text = report(t, "--top=1000", told)
+    t.check(labels and all(label in text for label in labels), "summary and recording differ: %s, %s" % (labels, text))
     _, _, massif2, _, _ = record(t, "cxx-gcc-O2", times="2")
     changes = json.loads(report(t, "--diff", "--format=json", "--not-my-code=whose_code.h", massif, massif2))["changes"]
     t.check(not any("whose_code.h" in c["call_site"] for c in changes), "massif: %r" % changes)

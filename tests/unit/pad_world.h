@@ -404,18 +404,18 @@ static void *make_pad(const void *entry, struct pad_probe probe)
 }
 
 #define NO PAD_NO_ARG
-static const struct pad_probe malloc_probe = { PAD_ALLOC, FUNCTION_MALLOC, 0, NO, NO, NO, NO, 0, 0, 0, 0 };
-static const struct pad_probe calloc_probe = { PAD_ALLOC, FUNCTION_CALLOC, 1, 0, NO, NO, NO, 0, 0, 0, 0 };
-static const struct pad_probe memalign_probe = { PAD_ALLOC, FUNCTION_MEMALIGN, 1, NO, 0, NO, NO, 0, 0, 0, 0 };
-static const struct pad_probe valloc_probe = { PAD_ALLOC, FUNCTION_MEMALIGN, 0, NO, NO, NO, NO, 0, 0, 0, 4096 };
-static const struct pad_probe posix_memalign_probe = { PAD_ALLOC, FUNCTION_MEMALIGN, 2, NO, 1, NO, 0, 0, 0, 0, 0 };
-static const struct pad_probe realloc_probe = { PAD_REALLOC, FUNCTION_REALLOC, 1, NO, NO, 0, NO, 0, 0, 0, 0 };
-static const struct pad_probe reallocarray_probe = { PAD_REALLOC, FUNCTION_REALLOC, 2, 1, NO, 0, NO, 0, 0, 0, 0 };
-static const struct pad_probe free_probe = { PAD_FREE, FUNCTION_FREE, NO, NO, NO, 0, NO, 0, 0, 0, 0 };
-static const struct pad_probe new_probe = { PAD_ALLOC, FUNCTION_NEW, 0, NO, NO, NO, NO, 0, 0, 0, 0 };
-static const struct pad_probe delete_probe = { PAD_DELETE, FUNCTION_DELETE, NO, NO, NO, 0, NO, 0, 0, 0, 0 };
-static const struct pad_probe labelled_probe = { PAD_LABELLED, FUNCTION_NONE, NO, NO, NO, NO, NO, 0, 0, 0, 1 };
-static const struct pad_probe throw_probe = { PAD_THROW_CHECK, FUNCTION_NONE, NO, NO, NO, NO, NO, 0, 0, 0, 0 };
+static const struct pad_probe malloc_probe = { PAD_ALLOC, FUNCTION_MALLOC, 0, NO, NO, {NO}, NO, 0, 0, 0, 0 };
+static const struct pad_probe calloc_probe = { PAD_ALLOC, FUNCTION_CALLOC, 1, 0, NO, {NO}, NO, 0, 0, 0, 0 };
+static const struct pad_probe memalign_probe = { PAD_ALLOC, FUNCTION_MEMALIGN, 1, NO, 0, {NO}, NO, 0, 0, 0, 0 };
+static const struct pad_probe valloc_probe = { PAD_ALLOC, FUNCTION_MEMALIGN, 0, NO, NO, {NO}, NO, 0, 0, 0, 4096 };
+static const struct pad_probe posix_memalign_probe = { PAD_ALLOC, FUNCTION_MEMALIGN, 2, NO, 1, {NO}, 0, 0, 0, 0, 0 };
+static const struct pad_probe realloc_probe = { PAD_REALLOC, FUNCTION_REALLOC, 1, NO, NO, {0}, NO, 0, 0, 0, 0 };
+static const struct pad_probe reallocarray_probe = { PAD_REALLOC, FUNCTION_REALLOC, 2, 1, NO, {0}, NO, 0, 0, 0, 0 };
+static const struct pad_probe free_probe = { PAD_FREE, FUNCTION_FREE, NO, NO, NO, {0}, NO, 0, 0, 0, 0 };
+static const struct pad_probe new_probe = { PAD_ALLOC, FUNCTION_NEW, 0, NO, NO, {NO}, NO, 0, 0, 0, 0 };
+static const struct pad_probe delete_probe = { PAD_DELETE, FUNCTION_DELETE, NO, NO, NO, {0}, NO, 0, 0, 0, 0 };
+static const struct pad_probe labelled_probe = { PAD_LABELLED, FUNCTION_NONE, NO, NO, NO, {NO}, NO, 0, 0, 0, 1 };
+static const struct pad_probe throw_probe = { PAD_THROW_CHECK, FUNCTION_NONE, NO, NO, NO, {NO}, NO, 0, 0, 0, 0 };
 #undef NO
 
 #endif

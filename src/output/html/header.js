@@ -124,7 +124,7 @@ const Header = (function () {
 
 		if (cut)
 			out.push(`${cut} recording${cut > 1 ? "s are" : " is"} incomplete: ptmem ` +
-				"did not end normally, and what followed is missing.");
+				"was killed, or a disk was full, and what followed is missing.");
 		if (lossy)
 			out.push(`Of ${lossy} process${lossy > 1 ? "es" : ""} something is ` +
 				"missing, as the page of each says.");
@@ -143,7 +143,7 @@ const Header = (function () {
 		if (p.meta.incomplete && p.meta.copy && !p.meta.exit)
 			out.push("So far: a copy of the recording made while the program ran.");
 		else if (p.meta.incomplete && !p.meta.copy && !p.raw.live)
-			out.push("Incomplete: ptmem did not end normally. " +
+			out.push("Incomplete: ptmem was killed, or a disk was full. " +
 				"The recording ends at its last flush.");
 		if (p.meta.corrupt)
 			out.push("Corrupt: the program overwrote memory that it " +
