@@ -296,24 +296,32 @@ void out_end(struct session *s)
 
 #define NAMES_BEFORE 8u /* are listed; a loop may execute thousands */
 
+void out_list_name(char **list, unsigned *count, const char *name)
+{
+	_cleanup_free_ char *old = *list, *clean = text_clean(name, strlen(name));
+
+	if (!old)
+		*list = xstrdup(clean);
+	else if (*count < NAMES_BEFORE)
+		*list = xasprintf("%s, %s", old, clean);
+	else if (*count == NAMES_BEFORE)
+		*list = xasprintf("%s, ...", old);
+	else
+		old = NULL;
+	++*count;
+}
+
 void out_supersede(struct session *s)
 {
 	struct process_files *p = run_process(s->run, s->process.pid);
 	const struct module *m = run_module(s->run, s->image.program);
 	const char *path = m ? text_base_name(m->path) : s->process.command;
-	_cleanup_free_ char *old = p->before, *name = text_clean(path, strlen(path));
 
 	p->streams = 0; /* their files are overwritten */
 	p->before_peak = MAX(p->before_peak, profile_totals(s->heap.profile)->peak_bytes);
-	p->before_count++;
-	if (!old)
-		p->before = xstrdup(name);
-	else if (p->before_count <= NAMES_BEFORE)
-		p->before = xasprintf("%s, %s", old, name);
-	else if (p->before_count == NAMES_BEFORE + 1)
-		p->before = xasprintf("%s, ...", old);
-	else
-		old = NULL;
+	out_list_name(&p->before, &p->before_count, path);
+	if (s->image.passed)
+		out_list_name(&p->before, &p->before_count, s->image.passed);
 }
 
 /* -- writing -- */
