@@ -34,7 +34,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/src/recording/pprof_profile.pb-c.o $(pat
 RECORDER_SRC := arch/$(ARCH)/recorder_template.S arch/recorder/recorder_calls.c arch/recorder/recorder_markers.c arch/recorder/recorder_sample.c arch/recorder/recorder_list.c arch/recorder/recorder_labels.c
 REPORT_OBJ := $(patsubst %.c,$(O)/%.o,$(filter-out $(MAINS),$(wildcard src/report/*.c src/report/*/*.c)))
 # Unit tests of one CPU: of its instructions, its registers, or what only it has. test_aarch64 runs on any.
-CPU_TESTS_x86_64 := budget guard insn_skim marker relocate stack_arguments stack_switch static_malloc syscall_callers syscalls unwind
+CPU_TESTS_x86_64 := budget guard insn_skim marker relocate stack_arguments stack_switch static_malloc syscall_callers syscalls
 OTHER_CPU_TESTS := $(foreach c,$(filter-out $(ARCH),x86_64),$(CPU_TESTS_$c:%=tests/unit/test_%.c))
 UNIT := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(filter-out $(OTHER_CPU_TESTS),$(wildcard tests/unit/test_*.c)))
 FUZZ := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -139,9 +139,10 @@ e2e: all targets
 	$(Q)set -f; BUILD=build tests/e2e/run $(E2E)
 
 # Valgrind is asked for everything that tests/golden/confirmed has digests of, which are made anew; those of tests that are
-# skipped here stay. So is ms_print, for tests/golden/ms_print.
+# skipped here stay. So is ms_print, for tests/golden/ms_print, and memcheck, whose texts tests/golden/memcheck.json.xz has.
 peers: all targets
-	$(Q)rm -rf build/confirmed && PTMEM_PEERS=ask BUILD=build tests/e2e/run 'peer/*' 'xtree/*'
+	$(Q)rm -rf build/confirmed build/memcheck && PTMEM_PEERS=ask BUILD=build tests/e2e/run 'peer/*' 'xtree/*' 'leaks/*'
+	$(Q)BUILD=build python3 tests/e2e/lib/confirmed.py keep-memcheck
 	$(Q)cat build/confirmed/* tests/golden/confirmed | LC_ALL=C sort -s -u -k1,1 >build/confirmed.new && mv build/confirmed.new tests/golden/confirmed
 	$(Q)PTMEM_PEERS=ask tests/e2e/report_vs_msprint.sh build/ptmem-report
 
@@ -153,11 +154,13 @@ targets:
 CROSS_ROOT ?= $(CURDIR)/build/arm64-root
 CROSS_PKG := PKG_CONFIG_SYSROOT_DIR=$(CROSS_ROOT) PKG_CONFIG_LIBDIR=$(CROSS_ROOT)/usr/lib/aarch64-linux-gnu/pkgconfig:$(CROSS_ROOT)/usr/share/pkgconfig
 CROSS_O := build/cross-aarch64
+# Unit tests that are built, too, by name: pad.
+CROSS_UNIT ?=
 cross:
 	$(Q)[ "$(ARCH)" = aarch64 ] || { echo "make cross: only ARCH=aarch64 is known" >&2; exit 2; }
 	$(Q)$(if $(filter $(CURDIR)/build/%,$(CROSS_ROOT)),scripts/arm64-sysroot $(CROSS_ROOT))
-	$(Q)$(CROSS_PKG) $(MAKE) ARCH=aarch64 CC="aarch64-linux-gnu-gcc --sysroot=$(CROSS_ROOT)" O=$(CROSS_O) \
-		$(foreach p,ptmem ptmem-report ptmem-memusage,$(CROSS_O)/$p)
+	$(Q)$(CROSS_PKG) $(MAKE) ARCH=aarch64 CC="aarch64-linux-gnu-gcc --sysroot=$(CROSS_ROOT)" O=$(CROSS_O) FAST_LD= \
+		$(foreach p,ptmem ptmem-report ptmem-memusage $(CROSS_UNIT:%=tests/unit/test_%),$(CROSS_O)/$p)
 
 layers: programs
 	$(Q)scripts/layers $(O)

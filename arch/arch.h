@@ -219,7 +219,6 @@ struct arch {
 	uint32_t reach;                      /* bytes that jumps cover to stubs and pads */
 	bool has_pads;                       /* else probes are breakpoints */
 	bool has_self_pointer;               /* the thread pointer leads to a copy of itself */
-	bool can_attach;                     /* else only programs that ptmem starts */
 	/*
 	 * at a stop that interrupted a system call the pc is at its instruction already, whether
 	 * the kernel will repeat it as restart_syscall is seen only at its entry, and of one that
@@ -228,6 +227,8 @@ struct arch {
 	bool hides_restart;
 	/* a step over a system call ends by a SIGTRAP as if process 0 had sent it */
 	bool sends_call_step;
+	/* libunwind's unw_is_signal_frame() is about a frame itself, not about the step to it */
+	bool libunwind_names_frame;
 	/* an instruction without effect, large enough for a jump */
 	uint8_t long_nop[8];
 	uint8_t long_nop_size;

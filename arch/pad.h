@@ -198,7 +198,11 @@ struct pad_probe {
 	uint8_t size_arg;
 	uint8_t count_arg; /* calloc, reallocarray: multiply the size by it */
 	uint8_t align_arg; /* the requested alignment; else fixed_align */
-	uint8_t block_arg; /* the block given to free, delete, realloc */
+	union {
+		uint8_t block_arg; /* the block given to free, delete, realloc */
+		/* of a marker: enum heap_function that its releases count as */
+		uint8_t release_function;
+	};
 	/* posix_memalign: the address where the result is stored; returns 0 on success */
 	uint8_t out_arg;
 	uint8_t is_leaf : 1; /* sampling: it calls no probed function */

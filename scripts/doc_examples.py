@@ -162,6 +162,7 @@ def script_of(command):
     """How to run @command from the text: with a running example if it has a PID, and with profiles."""
     for word, name in PROFILES.items():
         command = re.sub(r"\b%s\b" % word, "new.massif" if "--monitor" in command else name, command)
+    command = command.replace("--cold=60s", "--cold=1s")  # watching the example's pages for longer takes a CPU, and shows no more
     if not re.search(r"\bPID\b|pidof", command):
         return command
     command = re.sub(r"\bPID\b", "$PID", command)

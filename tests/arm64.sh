@@ -2,10 +2,14 @@
 # In the virtual machine of scripts/arm64-vm: programs that know their own totals under ptmem, which must have the same, programs
 # to which ptmem attaches, and exceptions. It is slow there to start a program, so bash does itself what it can.
 #
-#	arm64.sh DIRECTORY [ATTACHES KILLS]       ptmem and the programs are there; prints "N passed, N failed"
+#	arm64.sh DIRECTORY [ATTACHES KILLS [PART...]]
+#
+# ptmem and the programs are in DIRECTORY. Prints "N passed, N failed". Parts [all]: attached throws throws_late paths totals
+# verified pair real unit.
 set -u
 cd "$1" || exit 2
 passed=0 failed=0
+trap : PIPE # a program that has died is said to be dead by what it does not answer
 
 # The totals of --stats in the form of a program's "expect:".
 totals() {
@@ -102,10 +106,7 @@ leave_program() {
 }
 
 attaches=${2:-100} kills=${3:-50} probes=break
-if [[ $(./ptmem -p 4194304 2>&1) == *"not supported on this CPU"* ]]; then
-	echo "skipped: ptmem does not attach on this CPU"
-	attaches=none
-fi
+parts=${*:4}
 
 attached_tests() {
 	run bin/server-O2 8
@@ -167,7 +168,7 @@ attached_tests() {
 	echo "ran --inspect"
 
 	for ((round = 1; round <= kills; round++)); do
-		./ptmem -q --probes=break -o massif.out -p "$pid" 2>err &
+		./ptmem -q --probes=$probes -o massif.out -p "$pid" 2>err &
 		tracer=$!
 		printf -v pause '0.%03d' $((RANDOM % 150))
 		nap $pause
@@ -179,7 +180,7 @@ attached_tests() {
 		[ -d "/proc/$pid" ] || break
 	done
 	for ((round = 1; round <= attaches; round++)); do
-		./ptmem -q --probes=break --duration=0.005 -o massif.out -p "$pid" 2>err
+		./ptmem -q --probes=$probes --duration=0.005 -o massif.out -p "$pid" 2>err
 		check "attached, round $round: status" $? 0
 		await_untraced
 		check "attached, round $round" "$state" "$untraced"
@@ -195,9 +196,6 @@ attached_tests() {
 	cat <&8 >out
 	leave_program server
 }
-for probes in break jump; do
-	[ "$attaches" = none ] || attached_tests
-done
 
 # -- exceptions: operators new that throw, in all ways, and what the oracle counted inside --
 
@@ -206,19 +204,21 @@ oracle_totals() {
 		print "allocations=" v[1] " reallocations=" v[2] " frees=" v[3] " bytes=" v[4] " failed=" v[5] " unknown=" v[6] }'
 }
 
-for level in O0 pac; do
-	rm -f oracle.*.*
-	ORACLE_DIR=$PWD LD_PRELOAD=$PWD/liboracle.so "bin/throws-$level" >out
-	check "throws-$level: output, alone" "$(cat out)" OK
-	for probes in break jump; do
-		name="throws-$level $probes"
-		./ptmem --probes=$probes --stats -o massif.out "bin/throws-$level" >out 2>err
-		check "$name: status" $? 0
-		check "$name: output" "$(cat out)" OK
-		check "$name" "$(totals err | sed 's/ live=.*//') unknown=$(number err 'unknown frees')" "$(oracle_totals)"
-		echo "ran $name"
+throws_tests() {
+	for level in O0 pac; do
+		rm -f oracle.*.*
+		ORACLE_DIR=$PWD LD_PRELOAD=$PWD/liboracle.so "bin/throws-$level" >out
+		check "throws-$level: output, alone" "$(cat out)" OK
+		for probes in break jump; do
+			name="throws-$level $probes"
+			./ptmem --probes=$probes --stats -o massif.out "bin/throws-$level" >out 2>err
+			check "$name: status" $? 0
+			check "$name: output" "$(cat out)" OK
+			check "$name" "$(totals err | sed 's/ live=.*//') unknown=$(number err 'unknown frees')" "$(oracle_totals)"
+			echo "ran $name"
+		done
 	done
-done
+}
 
 # -- and ptmem attaches, and leaves, while one is thrown --
 
@@ -240,26 +240,29 @@ left_inside() {
 	leave_program "$name"
 }
 
-for where in before passing caught; do
-	[ "$attaches" != none ] || break
-	for signal in TERM KILL; do
-		name="throws_late $where SIG$signal"
-		# killed before it throws, ptmem leaves a stub that no exception passes
-		[ "$where $signal" = "before KILL" ] || left_inside O0 $where $signal
+throws_late_tests() {
+	for where in before passing caught; do
+		for signal in TERM KILL; do
+			name="throws_late $where SIG$signal"
+			# killed before it throws, ptmem leaves a stub that no exception passes
+			[ "$where $signal" = "before KILL" ] || left_inside O0 $where $signal
+		done
+		echo "ran throws_late $where"
 	done
-	echo "ran throws_late $where"
-done
+}
 
 # -- the call path of a known call: five times down, below main --
 
-for level in O1 pac records; do
-	./ptmem -q --probes=break -o massif.out "bin/descent-$level" >out 2>err
-	check "descent-$level: status" $? 0
-	check "descent-$level: its path" "$(grep -oE '(down|main) \(' massif.out | head -6 | tr -d ' (\n')" \
-		downdowndowndowndownmain
-done
-grep -qw paca /proc/cpuinfo
-check "the CPU signs return addresses" $? 0
+paths_tests() {
+	for level in O1 pac records; do
+		./ptmem -q --probes=break -o massif.out "bin/descent-$level" >out 2>err
+		check "descent-$level: status" $? 0
+		check "descent-$level: its path" "$(grep -oE '(down|main) \(' massif.out | head -6 | tr -d ' (\n')" \
+			downdowndowndowndownmain
+	done
+	grep -qw paca /proc/cpuinfo
+	check "the CPU signs return addresses" $? 0
+}
 
 # -- programs that know their totals: PROGRAM THREADS ARGUMENTS... --
 
@@ -281,13 +284,91 @@ profile() {
 	echo "ran $name"
 }
 
-while read -r program threads arguments; do
-	profile break
-	profile jump
-	check "$name: functions with jumps" "$(number err 'functions with jumps')" 9
-	# threads allocate at random
-	[ "${program%-*}" = threads ] || check "$name: call paths" "$(sort folded.jump)" "$(sort folded.break)"
-done <programs
+totals_tests() {
+	while read -r program threads arguments; do
+		profile break
+		profile jump
+		check "$name: functions with jumps" "$(number err 'functions with jumps')" 9
+		# threads allocate at random
+		[ "${program%-*}" = threads ] || check "$name: call paths" "$(sort folded.jump)" "$(sort folded.break)"
+	done <programs
+}
+
+# -- stacks walked again: those at breakpoints by libunwind, those of pads also from a copy --
+
+verified_tests() {
+	while read -r program every arguments; do
+		for probes in break jump; do
+			name="$program --verify-stacks $probes"
+			# shellcheck disable=SC2086
+			TRUTH=truth ./ptmem --probes=$probes --verify-stacks=$every --stats -o massif.out "bin/$program" $arguments \
+				>out 2>err </dev/null
+			check "$name: status" $? 0
+			check "$name: differing stacks" "$(number err 'differing stacks')" 0
+			check "$name: verified stacks" "$(number err 'verified stacks' | sed 's/^[1-9][0-9]*$/some/')" some
+			echo "ran $name: $(number err stacks) stacks,$(sed -n 's/^ptmem:   verified  */ /p' err)"
+			grep 'by libunwind at' err
+		done
+	done <verified
+}
+
+# -- programs of the distribution: breakpoints and jumps have the same totals and call paths --
+
+# real NAME OPTION COMMAND...; OPTION: of ptmem
+real() {
+	local of_break option=$2
+	name=$1
+	shift 2
+	for probes in break jump; do
+		rm -rf repository
+		./ptmem --probes=$probes "$option" --stats --folded="folded.$probes" --view=total -o massif.out "$@" \
+			>"out.$probes" 2>err </dev/null
+		check "$name $probes: status" $? 0
+		[ $probes = jump ] || of_break=$(totals err)
+		echo "ran $name $probes: $(totals err), $(number err 'complete stacks') of $(number err stacks) stacks complete," \
+			"$(number err 'functions with jumps') functions with jumps"
+	done
+	check "$name: totals" "$(totals err)" "$of_break"
+	check "$name: output" "$(cat out.jump)" "$(cat out.break)"
+	check "$name: call paths" "$(sort folded.jump | sha256sum)" "$(sort folded.break | sha256sum)"
+	echo "ran $name: $(wc -l <folded.jump) call paths, $(sort folded.jump | sha256sum | cut -c -16)"
+	diff <(sort folded.break) <(sort folded.jump) | cut -c -600 | head -10
+}
+
+real_tests() {
+	export PYTHONHASHSEED=0
+	real sqlite3 --view=total sqlite3 :memory: \
+		"create table t(a integer primary key, b text); insert into t(b) values('x'),('y'),('z'); select count(*), b from t group by b"
+	real git --view=total git -c init.defaultBranch=main init -q repository
+	real python3 --python-malloc=keep python3 -S -E -c 'print(len([str(i) * 20 for i in range(300)]))'
+}
+
+# -- a malloc and its free: instructions rather than time, since the clock counts these --
+
+pair_tests() {
+	echo "ran pair, alone: $(bin/pair-O2 100000)"
+	echo "ran pair, jump: $(./ptmem -q --probes=jump -o massif.out bin/pair-O2 100000)"
+	echo "ran pair, break: $(./ptmem -q --probes=break -o massif.out bin/pair-O2 500)"
+}
+
+# -- unit tests of what depends on the CPU --
+
+unit_tests() {
+	for program in unit/test_*; do
+		"$program" 2>&1 | grep -v 'RUN  '
+		check "${program#*/}: status" "${PIPESTATUS[0]}" 0
+		echo "ran ${program#*/}"
+	done
+}
+
+for part in ${parts:-attached throws throws_late paths totals verified pair real unit}; do
+	if [ "$part" = attached ]; then
+		for probes in break jump; do attached_tests; done
+	else
+		probes='break'
+		"${part}_tests"
+	fi
+done
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -69,6 +69,7 @@ static const struct arch aarch64 = {
 	.stopped_calls = stopped_calls,
 	.hides_restart = true,
 	.sends_call_step = true,
+	.libunwind_names_frame = true,
 	.ticks_clocksources = ticks_clocksources,
 	.nop_insn = A64_BYTES(A64_NOP),
 	.jump_size = A64_SIZE,

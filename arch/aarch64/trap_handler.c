@@ -31,10 +31,13 @@ taddr_t arch_trap_handler_page(taddr_t at, uint8_t *out)
 
 bool arch_is_patch(const uint8_t *code, size_t size, taddr_t at, taddr_t *to_out)
 {
-	if (size < A64_SIZE || a64_load(code) != A64_BRK)
+	if (size < A64_SIZE)
 		return false;
-	*to_out = 0;
-	return true;
+	uint32_t insn = a64_load(code);
+	bool is_jump = a64_decode(insn, at, to_out) == A64_IS_BRANCH;
+	if (!is_jump)
+		*to_out = 0;
+	return is_jump || insn == A64_BRK;
 }
 
 static uint32_t move(unsigned reg, unsigned value)

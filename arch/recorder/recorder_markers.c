@@ -88,9 +88,12 @@ API int pad_enter_marker(struct pad_stack *stack, const struct pad_head *head, u
 	if (what == DO_NOTHING || !addr)
 		return GO_STRAIGHT;
 	if (is_sampling(c)) {
-		count_call(slot, head, what == DO_ALLOC ? size : 0);
-		if (what == DO_FREE)
+		if (what == DO_FREE) {
+			count_function(slot, head->probe.release_function);
 			type = released_as(c, addr);
+		} else {
+			count_call(slot, head, size);
+		}
 		if (what == DO_FREE ? !type : !takes_block(c, slot, addr, size))
 			return GO_STRAIGHT;
 	}

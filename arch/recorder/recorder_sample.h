@@ -38,12 +38,17 @@ INLINE void count_bytes(struct pad_slot *slot, const struct pad_head *head, uint
 		WRITE(count->bytes, count->bytes + bytes);
 }
 
+INLINE void count_function(struct pad_slot *slot, uint64_t function)
+{
+	struct pad_count *count = &slot->count[function % PAD_FUNCTIONS];
+
+	WRITE(count->calls, count->calls + 1);
+}
+
 /* Counts an outermost call, before it is decided whether it is sampled. */
 INLINE void count_call(struct pad_slot *slot, const struct pad_head *head, uint64_t bytes)
 {
-	struct pad_count *count = &slot->count[head->probe.function % PAD_FUNCTIONS];
-
-	WRITE(count->calls, count->calls + 1);
+	count_function(slot, head->probe.function);
 	count_bytes(slot, head, bytes);
 }
 

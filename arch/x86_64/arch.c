@@ -90,7 +90,6 @@ static const struct arch x86_64 = {
 	.jump_size = X86_JUMP_SIZE,
 	.has_pads = true,
 	.has_self_pointer = true,
-	.can_attach = true,
 	.reach = UINT32_C(1) << 30,
 	.long_nop = {0x0f, 0x1f, 0x44, 0x00, 0x00},
 	.long_nop_size = 5,

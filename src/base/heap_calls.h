@@ -25,10 +25,35 @@ enum heap_function {
 	FUNCTION_MAJOR_FAULT,
 	/* the program announced an allocation or free, or its own allocator (--probe) allocated */
 	FUNCTION_REQUEST,
-	FUNCTION_RELEASE,   /* its own allocator released blocks */
+	/* its own allocator released blocks; an announced free counts as one, too */
+	FUNCTION_RELEASE,
 };
 
 #define HEAP_FUNCTION_COUNT (FUNCTION_RELEASE + 1)
+
+static inline bool heap_function_releases(unsigned function)
+{
+	return function == FUNCTION_FREE || function == FUNCTION_DELETE ||
+	       function == FUNCTION_RELEASE;
+}
+
+/* As recordings name it; NULL if they do not. */
+static inline const char *heap_function_name(unsigned function)
+{
+	static const char *const names[HEAP_FUNCTION_COUNT] = {
+		[FUNCTION_MALLOC] = "malloc",
+		[FUNCTION_CALLOC] = "calloc",
+		[FUNCTION_REALLOC] = "realloc",
+		[FUNCTION_MEMALIGN] = "memalign",
+		[FUNCTION_NEW] = "operator new",
+		[FUNCTION_FREE] = "free",
+		[FUNCTION_DELETE] = "operator delete",
+		[FUNCTION_REQUEST] = "client request",
+		[FUNCTION_RELEASE] = "own free",
+	};
+
+	return names[function];
+}
 
 /*
  * Plain allocations and frees, which are nearly all events, in a compact form that is passed in
@@ -91,6 +116,21 @@ struct call_totals {
 	bool is_doubtful;
 };
 
+/*
+ * Counts a call of @function that requests @bytes, or that releases a block. A size that no object
+ * can have counts 0 bytes.
+ */
+static inline void call_totals_count(struct call_totals *t, uint8_t function, bool releases,
+				     uint64_t bytes)
+{
+	bool is_announced_free = releases && function == FUNCTION_REQUEST;
+	struct call_total *total = &t->function[is_announced_free ? FUNCTION_RELEASE : function];
+
+	total->calls++;
+	if (!releases && bytes <= PTRDIFF_MAX)
+		total->bytes += bytes;
+}
+
 /* Sums of the functions that allocate, and of those that release. */
 struct call_sums {
 	uint64_t allocations, bytes, frees;
@@ -101,10 +141,8 @@ static inline struct call_sums call_totals_sums(const struct call_totals *t)
 	struct call_sums sums = {0};
 
 	for (unsigned i = 0; i < HEAP_FUNCTION_COUNT; i++) {
-		bool releases = i == FUNCTION_FREE || i == FUNCTION_DELETE ||
-				i == FUNCTION_RELEASE;
-
-		*(releases ? &sums.frees : &sums.allocations) += t->function[i].calls;
+		*(heap_function_releases(i) ? &sums.frees : &sums.allocations) +=
+			t->function[i].calls;
 		sums.bytes += t->function[i].bytes;
 	}
 	return sums;

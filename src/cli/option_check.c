@@ -706,9 +706,6 @@ static const char *find_unsupported(const struct options *o)
 {
 	if (o->tracing.probes == PROBES_JUMP && !arch_native->has_pads)
 		return "--probes=jump: pads are not supported on this CPU; use --probes=break";
-	if ((o->attach.pid_count || o->attach.follow.count) && !arch_native->can_attach)
-		return "running processes are not supported on this CPU yet; start the program "
-		       "with ptmem";
 	if ((o->attach.pid_count || o->command) && sysconf(_SC_PAGESIZE) != PAGE_SIZE_MIN)
 		return "this kernel has pages that are larger than 4 KiB, which ptmem does not "
 		       "know; use a kernel with 4 KiB";

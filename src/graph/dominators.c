@@ -75,12 +75,20 @@ static uint32_t give_number(struct dominators *d, uint32_t node, uint32_t above)
 	return number;
 }
 
+#define AHEAD 16u
+
 /* The next edge of @number to a node that was not visited; NONE. */
 static uint32_t take_next(struct dominators *d, uint32_t number)
 {
 	uint32_t end = d->first[d->node[number] + 1];
 
 	while (d->cursor[number] < end) {
+		if (d->cursor[number] + AHEAD < end) {
+			uint32_t later = d->edge[d->cursor[number] + AHEAD] >> 1;
+
+			__builtin_prefetch(&d->number[later]);
+			__builtin_prefetch(&d->first[later]);
+		}
 		uint32_t edge = d->edge[d->cursor[number]++], to = edge >> 1;
 
 		__builtin_prefetch(&d->first[to]); /* missing, too, if the number is */
@@ -113,68 +121,68 @@ bool dominators_visit(struct dominators *d, uint32_t node, uint32_t under)
 
 /* -- reversed edges -- */
 
-#define AHEAD 16u
-
-/* What is needed of the nodes whose turn is next. */
-static void prefetch_edges(const struct dominators *d, uint32_t from)
-{
-	if (from + 2 * AHEAD < d->count)
-		__builtin_prefetch(&d->first[d->node[from + 2 * AHEAD]]);
-	if (from + AHEAD < d->count)
-		__builtin_prefetch(&d->edge[d->first[d->node[from + AHEAD]]]);
-}
-
-/*
- * The edge @e of @from, in the layer that begins at @start: the number to which it leads, or NONE
- * if it does not count, or is one of the tree.
- */
-static uint32_t extra_edge(const struct dominators *d, uint32_t from, uint32_t start, uint32_t e)
-{
-	uint32_t node = d->edge[e] >> 1;
-
-	/* most often: nothing else has to be looked up */
-	if (from + 1 < d->count && d->node[from + 1] == node && d->above[from + 1] == from)
-		return NONE;
-	uint32_t to = d->number[node];
-
-	return to >= start && from != to && d->above[to] != from ? to : NONE;
-}
-
-/* All of number @from, whose layer begins at @start: counts them if @is_counted, else adds them. */
-static bool pass_edges(struct dominators *d, uint32_t from, uint32_t start, bool is_counted)
-{
-	uint32_t node = d->node[from];
-	bool has_any = false;
-
-	for (uint32_t e = d->first[node]; e < d->first[node + 1]; e++) {
-		uint32_t to = extra_edge(d, from, start, e);
-
-		if (to == NONE)
-			continue;
-		has_any = true;
-		if (is_counted)
-			d->cursor[to]++;
-		else
-			d->from[--d->cursor[to]] = from;
-	}
-	return has_any;
-}
-
 static uint32_t layer_end(const struct dominators *d, uint32_t layer)
 {
 	return layer + 1 < d->layers ? d->layer[layer + 1] : d->count;
 }
 
-/* Numbers with such edges are few in most heaps: they are noted in @has_any. */
+/*
+ * Whether an edge from @from, in the layer that begins at @start, to @to counts, and is not one of
+ * the tree.
+ */
+static bool is_extra(const struct dominators *d, uint32_t from, uint32_t start, uint32_t to)
+{
+	return to >= start && from != to && d->above[to] != from;
+}
+
+/* What is needed of the edges whose turn is next, which may be other nodes'. */
+static void prefetch_edge(const struct dominators *d, uint32_t e, uint32_t edges)
+{
+	if (e + 2 * AHEAD < edges)
+		__builtin_prefetch(&d->number[d->edge[e + 2 * AHEAD] >> 1]);
+	if (e + AHEAD < edges)
+		__builtin_prefetch(&d->above[d->number[d->edge[e + AHEAD] >> 1]]);
+}
+
+/*
+ * Numbers with such edges are few in most heaps: they are noted in @has_any. In the order of nodes,
+ * so that only what is known of the other end of an edge is elsewhere in memory.
+ */
 static void count_edges(struct dominators *d, uint64_t *has_any)
 {
+	uint32_t edges = d->first[d->nodes];
+
 	memset(d->cursor, 0, (size_t)d->count * sizeof(*d->cursor));
-	for (uint32_t layer = 0; layer < d->layers; layer++)
-		for (uint32_t i = d->layer[layer]; i < layer_end(d, layer); i++) {
-			prefetch_edges(d, i);
-			if (pass_edges(d, i, d->layer[layer], true))
-				has_any[i / 64] |= UINT64_C(1) << i % 64;
+	for (uint32_t node = 0; node < d->nodes; node++) {
+		uint32_t from = d->number[node], layer = d->layers;
+
+		if (!from)
+			continue;
+		while (d->layer[layer - 1] > from)
+			layer--;
+		for (uint32_t e = d->first[node]; e < d->first[node + 1]; e++) {
+			uint32_t to = d->number[d->edge[e] >> 1];
+
+			prefetch_edge(d, e, edges);
+			if (!is_extra(d, from, d->layer[layer - 1], to))
+				continue;
+			d->cursor[to]++;
+			has_any[from / 64] |= UINT64_C(1) << from % 64;
 		}
+	}
+}
+
+/* Of number @from, whose layer begins at @start. */
+static void add_edges(struct dominators *d, uint32_t from, uint32_t start)
+{
+	uint32_t node = d->node[from];
+
+	for (uint32_t e = d->first[node]; e < d->first[node + 1]; e++) {
+		uint32_t to = d->number[d->edge[e] >> 1];
+
+		if (is_extra(d, from, start, to))
+			d->from[--d->cursor[to]] = from;
+	}
 }
 
 /* After the sums, each cursor is where its number's edges end; when all are added, begin. */
@@ -191,7 +199,7 @@ void dominators_reverse(struct dominators *d)
 	for (uint32_t layer = 0; layer < d->layers; layer++)
 		for (uint32_t i = d->layer[layer]; i < layer_end(d, layer); i++)
 			if (has_any[i / 64] >> i % 64 & 1)
-				pass_edges(d, i, d->layer[layer], false);
+				add_edges(d, i, d->layer[layer]);
 	free(has_any);
 	free_words(d, &d->number);
 	d->edges = edges;

@@ -12,15 +12,17 @@
 #define SHOWN_BYTES 48u
 
 struct known_string {
-	uint64_t hash, length;
-	uint64_t copies, bytes, least; /* bytes: of their blocks; least: of the smallest one */
+	uint32_t length;        /* EQUAL_STRINGS_LENGTH at most */
 	uint32_t block;         /* the first one */
+	uint32_t copies;
+	uint64_t bytes, least;  /* of their blocks; of the smallest one */
 };
 
 struct string_search {
 	const struct typed_walk *walk;
 	struct graph_strings *out;
-	HASH(struct known_string) known;
+	VEC(struct known_string) known;
+	HASH(uint32_t) by_text; /* numbers of known ones */
 	uint8_t *data, *other;  /* EQUAL_STRINGS_LENGTH + 1 bytes each */
 };
 
@@ -85,18 +87,21 @@ static void add_string(struct string_search *s, uint32_t block, uint64_t length)
 {
 	uint64_t hash = hash_bytes((const char *)s->data, length);
 	uint64_t size = extent_of(s->walk, block).size;
-	struct known_string *k = hash_find(&s->known, hash, e,
-					   e->hash == hash && is_equal(s, e, length));
+	const struct known_string *list = s->known.data;
+	const uint32_t *number =
+		hash_find(&s->by_text, hash, i, is_equal(s, &list[*i], length));
 
-	if (!k && s->known.index.count >= EQUAL_STRINGS_MAX) {
+	if (!number && s->known.count >= EQUAL_STRINGS_MAX) {
 		s->out->skipped++;
 		return;
 	}
-	if (!k) {
-		k = hash_add(&s->known, hash);
-		*k = (struct known_string){.hash = hash, .length = length, .block = block,
-					   .least = size};
+	if (!number) {
+		*vec_add(&s->known) = (struct known_string){
+			.length = (uint32_t)length, .block = block, .least = size};
+		*hash_add(&s->by_text, hash) = (uint32_t)s->known.count - 1;
 	}
+	struct known_string *k = &s->known.data[number ? *number : s->known.count - 1];
+
 	s->out->blocks++;
 	s->out->bytes += size;
 	k->copies++;
@@ -127,8 +132,8 @@ static void list_rows(struct string_search *s)
 {
 	struct graph_strings *out = s->out;
 
-	for (size_t i = 0; hash_next(&s->known.index, &i); i++) {
-		const struct known_string *k = &s->known.slot[i];
+	for (size_t i = 0; i < s->known.count; i++) {
+		const struct known_string *k = &s->known.data[i];
 
 		out->different++;
 		out->saved += k->bytes - k->least;
@@ -163,7 +168,8 @@ void equal_strings_find(const struct typed_walk *w, struct graph_strings *out)
 			add_string(&s, block, length);
 	}
 	list_rows(&s);
-	hash_deinit(&s.known);
+	vec_deinit(&s.known);
+	hash_deinit(&s.by_text);
 	free(s.data);
 	free(s.other);
 }

@@ -1,11 +1,12 @@
 /*
  * Words become edges in one pass, in ascending order: those of a block are contiguous, those of
- * owners are kept aside and sorted afterwards. Blocks are then made smaller in place.
+ * owners are kept aside and sorted afterwards. Then blocks are made smaller.
  */
 #include "graph/graph_build.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -50,25 +51,36 @@ static void drop_overlapping(struct block_holders *h, struct heap_graph *g)
 	h->blocks.count = kept;
 }
 
+#define RELEASED_AT_ONCE (UINT32_C(1) << 16)
+
+/* Gives back the pages of [@begin, @end) of @block, but for those that others are on, too. */
+static void release_blocks(struct leakcheck_block *block, size_t begin, size_t end)
+{
+	uintptr_t start = ROUND_UP((uintptr_t)&block[begin], (uintptr_t)PAGE_SIZE_MIN);
+	uintptr_t stop = ROUND_DOWN((uintptr_t)&block[end], (uintptr_t)PAGE_SIZE_MIN);
+
+	if (start < stop)
+		madvise((void *)start, stop - start, MADV_DONTNEED);
+}
+
+/* Into huge pages, since most later reads are of one block here and one there. */
 static void make_small(struct graph_builder *b)
 {
 	struct block_holders *h = b->holders;
 	struct heap_graph *g = b->graph;
-	uint8_t *to = (uint8_t *)h->blocks.data;
 
-	_Static_assert(sizeof(struct graph_block) <= sizeof(struct leakcheck_block), "in place");
 	g->blocks = (uint32_t)h->blocks.count;
+	g->block = huge_alloc(graph_block_bytes(g));
 	for (uint32_t i = 0; i < g->blocks; i++) {
-		const struct leakcheck_block from = h->blocks.data[i];
-		const struct graph_block small = {
-			.addr = from.addr, .type = MIN(from.leaf, GRAPH_TYPE_MAX),
-			.size = from.size}; /* it ends within BLOCK_INDEX_ADDRESS_BITS */
+		const struct leakcheck_block *from = &h->blocks.data[i];
 
-		memcpy(to + i * sizeof(small), &small, sizeof(small));
-		g->bytes += small.size;
+		g->block[i] = (struct graph_block){
+			.addr = from->addr, .type = MIN(from->leaf, GRAPH_TYPE_MAX),
+			.size = from->size}; /* it ends within BLOCK_INDEX_ADDRESS_BITS */
+		g->bytes += from->size;
+		if (i % RELEASED_AT_ONCE == 0 && i > 0)
+			release_blocks(h->blocks.data, i - RELEASED_AT_ONCE, i);
 	}
-	g->block = xrealloc(h->blocks.data, (size_t)g->blocks + 1, sizeof(*g->block));
-	h->blocks.data = NULL;
 	vec_deinit(&h->blocks);
 }
 

@@ -3,6 +3,8 @@
 
 #include "base/hash.h"
 
+#define AHEAD 16u
+
 static int compare_contents(const void *a, const void *b)
 {
 	const struct graph_content *x = a, *y = b;
@@ -39,6 +41,8 @@ void graph_contents_find(const struct heap_graph *g, const struct graph_rows *ro
 	for (uint32_t n = DOMINATORS_ROOT + 1; n < g->tree.count; n++) {
 		uint32_t node = g->tree.node[n];
 
+		if (n + AHEAD < g->tree.count)
+			__builtin_prefetch(&g->block[MIN(g->tree.node[n + AHEAD], g->blocks)]);
 		if (!row[n] || !graph_is_block(g, node) || g->block[node].type >= g->types.count)
 			continue;
 		uint32_t r = row[n] - 1, type = g->block[node].type;

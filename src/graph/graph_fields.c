@@ -6,8 +6,12 @@
  *	holder.b -> y -> z
  *
  * An edge from the holder has its field; one from below a sibling has the sibling's label. Labels
- * of siblings are passed on until none changes: each does at most twice. The tree is walked without
- * recursion: it may be a path of any length.
+ * of siblings are passed on until none changes: each does at most twice.
+ *
+ * Edges are passed in the order of nodes, not of the tree: so only what is known of the other end
+ * is elsewhere in memory, and is read in advance. The sibling above an edge is most often a few
+ * levels up; where it is not, the tree is walked, which has the way to the root at hand. It is
+ * walked without recursion: it may be a path of any length.
  */
 #include "graph/graph_fields.h"
 
@@ -25,6 +29,7 @@
 #define NO_LABEL 0u               /* otherwise the number of a row, + 1 */
 #define NO_OF (UINT32_MAX - 2)    /* a key that is none */
 #define RECENT_KEYS 256u
+#define AHEAD 16u                 /* numbers, or edges of one */
 
 /* A field: a number in graph_types.fields, NO_FIELD or SEVERAL, of what graph_field.of says. */
 struct field_key {
@@ -32,9 +37,14 @@ struct field_key {
 	uint32_t row;
 };
 
-/* From below a sibling to another one. */
+/* From below a sibling to another one; of those that are far, from a number below it. */
 struct sibling_edge {
 	uint32_t from, to;
+};
+
+/* The label of a word of something. */
+struct word_label {
+	uint32_t of, place, label;
 };
 
 struct field_search {
@@ -46,10 +56,15 @@ struct field_search {
 	/* by number: the first one below it, the next one beside it, its label */
 	uint32_t *down, *right, *label;
 	struct field_key recent[RECENT_KEYS]; /* those of `keys` that were asked for last */
+	struct word_label recent_word[RECENT_KEYS]; /* likewise */
 	uint32_t *number;       /* by node */
 	VEC(uint32_t) path;     /* from the root to where the walk is */
 	VEC(struct sibling_edge) edges;
-	VEC(uint32_t) changed;  /* numbers with new labels */
+	VEC(struct sibling_edge) far; /* ascending, from numbers whose siblings are far above */
+	uint64_t *is_far;       /* bits by number: it is in `far` */
+	uint32_t lost;          /* number of the owner of what is lost */
+	VEC(uint32_t) changed;  /* numbers with new labels, when labels are passed on */
+	bool notes_changes;
 	uint32_t *open;         /* by row: how often it is on the path */
 };
 
@@ -157,11 +172,18 @@ static uint32_t of_node(const struct heap_graph *g, uint32_t node)
 static uint32_t word_label(struct field_search *s, uint32_t node, uint32_t place)
 {
 	uint32_t of = of_node(s->graph, node);
+	struct word_label *recent = &s->recent_word[(of * 31 + place) % RECENT_KEYS];
 	const struct graph_types *t = s->graph->typed;
+
+	if (recent->of == of && recent->place == place)
+		return recent->label;
 	const struct graph_field *f = of == NO_TYPE || place == GRAPH_FAR ?
 					      NULL : graph_types_find(t, of, place);
 
-	return get_label(s, of, f && f->name ? (uint32_t)(f - t->fields.data) : NO_FIELD);
+	*recent = (struct word_label){
+		of, place,
+		get_label(s, of, f && f->name ? (uint32_t)(f - t->fields.data) : NO_FIELD)};
+	return recent->label;
 }
 
 /* -- the tree -- */
@@ -170,8 +192,6 @@ static void link_tree(struct field_search *s)
 {
 	const struct dominators *t = &s->graph->tree;
 
-	for (uint32_t i = 1; i < t->count; i++)
-		s->number[t->node[i]] = i;
 	for (uint32_t i = t->count - 1; i > 0; i--) {
 		s->right[i] = s->down[t->above[i]];
 		s->down[t->above[i]] = i;
@@ -215,7 +235,8 @@ static void set_label(struct field_search *s, uint32_t number, uint32_t label)
 	if (old == label)
 		return;
 	s->label[number] = label;
-	*vec_add(&s->changed) = number;
+	if (s->notes_changes)
+		*vec_add(&s->changed) = number;
 }
 
 /* The first number of the layer that has @number: edges to earlier ones do not count. */
@@ -228,11 +249,6 @@ static uint32_t layer_start(const struct dominators *t, uint32_t number)
 	return layer ? t->layer[layer - 1] : 0;
 }
 
-static bool is_lost_owner(const struct heap_graph *g, uint32_t node)
-{
-	return node == graph_nodes(g) - 1;
-}
-
 /* What leads to @number without an edge, or its place among owners, is its label from the start. */
 static void label_alone(struct field_search *s, uint32_t number)
 {
@@ -243,10 +259,78 @@ static void label_alone(struct field_search *s, uint32_t number)
 	if (above == DOMINATORS_ROOT) {
 		if (graph_is_block(g, node))
 			s->label[number] = get_label(s, SHARED, NO_FIELD);
-	} else if (is_lost_owner(g, t->node[above])) {
+	} else if (above == s->lost) {
 		s->label[number] = get_label(s, of_node(g, t->node[above]), NO_FIELD);
 	} else if (!graph_is_block(g, node)) {
 		set_label(s, number, get_label(s, of_node(g, node), NO_FIELD));
+	}
+}
+
+#define CLIMBED_MAX 8u
+
+/* The child of @above that is over @number; NOWHERE: @above is not. FAR: it is not near. */
+#define NOWHERE UINT32_MAX
+#define FAR (UINT32_MAX - 1)
+
+static uint32_t find_beside(const struct dominators *t, uint32_t number, uint32_t above)
+{
+	for (uint32_t i = 0; i < CLIMBED_MAX; i++) {
+		if (t->above[number] <= above)
+			return t->above[number] == above ? number : NOWHERE;
+		number = t->above[number];
+	}
+	return FAR;
+}
+
+/* One after the other are often equal: those of an array. */
+static void add_sibling(struct field_search *s, struct sibling_edge e)
+{
+	const struct sibling_edge *last =
+		s->edges.count ? &s->edges.data[s->edges.count - 1] : NULL;
+
+	if (!last || last->from != e.from || last->to != e.to)
+		*vec_add(&s->edges) = e;
+}
+
+/* An edge from number @number leads to @to, which that does not dominate. */
+static void pass_sibling(struct field_search *s, uint32_t number, uint32_t to)
+{
+	uint32_t beside = find_beside(&s->graph->tree, number, s->graph->tree.above[to]);
+
+	if (beside == FAR) {
+		*vec_add(&s->far) = (struct sibling_edge){number, to};
+		s->is_far[number / 64] |= UINT64_C(1) << number % 64;
+	} else if (beside != NOWHERE && beside != to) {
+		add_sibling(s, (struct sibling_edge){beside, to});
+	}
+}
+
+static void pass_edge(struct field_search *s, uint32_t node, uint32_t start, uint32_t e)
+{
+	const struct heap_graph *g = s->graph;
+	uint32_t number = s->number[node], to = s->number[g->edge[e] >> 1];
+	uint32_t above = g->tree.above[to];
+
+	if (to < start || to == number || above == DOMINATORS_ROOT || above == s->lost)
+		return;
+	if (above == number)
+		set_label(s, to, word_label(s, node, g->place[e]));
+	else
+		pass_sibling(s, number, to);
+}
+
+/* What pass_edge needs of the edges whose turn is next, which may be other nodes'. */
+static void prefetch_edge(const struct field_search *s, uint32_t e, uint32_t edges)
+{
+	const uint32_t *edge = s->graph->edge;
+
+	if (e + 2 * AHEAD < edges)
+		__builtin_prefetch(&s->number[edge[e + 2 * AHEAD] >> 1]);
+	if (e + AHEAD < edges) {
+		uint32_t to = s->number[edge[e + AHEAD] >> 1];
+
+		__builtin_prefetch(&s->graph->tree.above[to]);
+		__builtin_prefetch(&s->label[to], 1);
 	}
 }
 
@@ -259,35 +343,56 @@ static int compare_edges(const void *a, const void *b)
 	return x->to < y->to ? -1 : x->to > y->to;
 }
 
-static void pass_edges(struct field_search *s, uint32_t number)
+static void number_nodes(struct field_search *s)
+{
+	const struct dominators *t = &s->graph->tree;
+
+	for (uint32_t i = 1; i < t->count; i++) {
+		if (i + AHEAD < t->count)
+			__builtin_prefetch(&s->number[t->node[i + AHEAD]], 1);
+		s->number[t->node[i]] = i;
+	}
+	s->lost = s->number[graph_nodes(s->graph) - 1];
+}
+
+static void pass_all_edges(struct field_search *s)
 {
 	const struct heap_graph *g = s->graph;
-	const struct dominators *t = &g->tree;
-	uint32_t node = t->node[number], start = layer_start(t, number);
-	struct sibling_edge last = {0};
+	uint32_t nodes = graph_nodes(g), edges = g->first[nodes];
+	size_t bytes = ((size_t)nodes + 1) * sizeof(*s->number);
 
-	label_alone(s, number);
-	for (uint32_t e = g->first[node]; e < g->first[node + 1]; e++) {
-		uint32_t to = s->number[g->edge[e] >> 1], above = t->above[to];
+	s->number = huge_alloc(bytes);
+	s->is_far = xcalloc((size_t)g->tree.count / 64 + 1, sizeof(*s->is_far));
+	number_nodes(s);
+	for (uint32_t i = 1; i < g->tree.count; i++)
+		label_alone(s, i);
+	for (uint32_t node = 0; node < nodes; node++) {
+		uint32_t start = layer_start(&g->tree, s->number[node]);
 
-		if (to < start || to == number || above == DOMINATORS_ROOT ||
-		    is_lost_owner(g, t->node[above]))
-			continue;
-		if (above == number) {
-			set_label(s, to, word_label(s, node, g->place[e]));
-			continue;
+		for (uint32_t e = g->first[node]; e < g->first[node + 1]; e++) {
+			prefetch_edge(s, e, edges);
+			pass_edge(s, node, start, e);
 		}
-		/* the path ascends */
+	}
+	vec_sort(&s->far, compare_edges);
+	huge_free(s->number, bytes);
+}
+
+/* Those whose siblings are far above, when the way there is known: it ascends. */
+static void pass_far(struct field_search *s, uint32_t number)
+{
+	const struct dominators *t = &s->graph->tree;
+
+	if (!(s->is_far[number / 64] >> number % 64 & 1))
+		return;
+	for (size_t i = vec_search(&s->far, e, e->from < number);
+	     i < s->far.count && s->far.data[i].from == number; i++) {
+		uint32_t to = s->far.data[i].to, above = t->above[to];
 		size_t beside = vec_search(&s->path, p, *p < above) + 1;
 
-		if (beside >= s->path.count || s->path.data[beside] == to ||
-		    s->path.data[beside - 1] != above)
-			continue;
-		const struct sibling_edge new = {s->path.data[beside], to};
-
-		if (compare_edges(&new, &last) != 0)
-			*vec_add(&s->edges) = new;
-		last = new;
+		if (beside < s->path.count && s->path.data[beside] != to &&
+		    s->path.data[beside - 1] == above)
+			add_sibling(s, (struct sibling_edge){s->path.data[beside], to});
 	}
 }
 
@@ -296,10 +401,18 @@ static bool is_same_edge(const struct sibling_edge *to, struct sibling_edge *fro
 	return compare_edges(to, from) == 0;
 }
 
+/* First those that have a label and edges; then all that get another one. */
 static void pass_labels(struct field_search *s)
 {
 	vec_sort(&s->edges, compare_edges);
 	vec_merge(&s->edges, is_same_edge);
+	for (size_t i = 0; i < s->edges.count; i++) {
+		uint32_t from = s->edges.data[i].from;
+
+		if ((i == 0 || s->edges.data[i - 1].from != from) && s->label[from])
+			*vec_add(&s->changed) = from;
+	}
+	s->notes_changes = true;
 	while (s->changed.count > 0) {
 		uint32_t from = s->changed.data[--s->changed.count];
 		size_t i = vec_search(&s->edges, e, e->from < from);
@@ -324,16 +437,29 @@ static void open_row(struct field_search *s, uint32_t number)
 		row->bytes += g->retained[number];
 		row->blocks += g->retained_blocks[number];
 	}
-	if (graph_is_block(g, g->tree.node[number])) {
-		row->own_bytes += graph_size(g, g->tree.node[number]);
-		row->own_blocks++;
-	}
 }
 
 static void close_row(struct field_search *s, uint32_t number)
 {
 	if (s->label[number])
 		s->open[s->label[number] - 1]--;
+}
+
+static void add_own(struct field_search *s)
+{
+	const struct heap_graph *g = s->graph;
+	const struct dominators *t = &g->tree;
+
+	for (uint32_t i = 1; i < t->count; i++) {
+		if (i + AHEAD < t->count)
+			__builtin_prefetch(&g->block[MIN(t->node[i + AHEAD], g->blocks)]);
+		if (!s->label[i] || !graph_is_block(g, t->node[i]))
+			continue;
+		struct graph_field_row *row = &s->rows->list.data[s->label[i] - 1];
+
+		row->own_bytes += graph_size(g, t->node[i]);
+		row->own_blocks++;
+	}
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -362,28 +488,31 @@ static void drop_empty(struct graph_field_rows *rows)
 void graph_fields_find(const struct heap_graph *g, const char *shared,
 		       struct graph_field_rows *out)
 {
-	size_t numbers = (size_t)g->tree.count + 1, bytes = numbers * sizeof(uint32_t);
-	size_t nodes = ((size_t)graph_nodes(g) + 1) * sizeof(uint32_t);
+	size_t bytes = ((size_t)g->tree.count + 1) * sizeof(uint32_t);
 	struct field_search s = {.graph = g, .shared = shared, .rows = out,
-				 .down = huge_alloc(bytes),
-				 .right = huge_alloc(bytes), .label = huge_alloc(bytes),
-				 .number = huge_alloc(nodes)};
+				 .label = huge_alloc(bytes)};
 
 	for (size_t i = 0; i < RECENT_KEYS; i++)
-		s.recent[i].of = NO_OF;
+		s.recent[i].of = s.recent_word[i].of = NO_OF;
 	*out = (struct graph_field_rows){0};
+	pass_all_edges(&s);
+	s.down = huge_alloc(bytes);
+	s.right = huge_alloc(bytes);
 	link_tree(&s);
-	walk_tree(&s, pass_edges, NULL);
-	huge_free(s.number, nodes);
+	if (s.far.count > 0)
+		walk_tree(&s, pass_far, NULL);
+	vec_deinit(&s.far);
 	pass_labels(&s);
 	s.open = xcalloc(out->list.count + 1, sizeof(*s.open));
 	walk_tree(&s, open_row, close_row);
+	add_own(&s);
 	drop_empty(out);
 	vec_sort(&out->list, compare_rows);
 	huge_free(s.down, bytes);
 	huge_free(s.right, bytes);
 	huge_free(s.label, bytes);
 	free(s.open);
+	free(s.is_far);
 	hash_deinit(&s.keys);
 	hash_deinit(&s.texts);
 	vec_deinit(&s.path);

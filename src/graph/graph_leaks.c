@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "graph/graph_sharing.h"
+#include "graph/graph_view.h"
 
 /* How many of a kind's blocks, or of its pointers, are an owner's. */
 struct leak_count {
@@ -83,7 +84,7 @@ static void add_lost(struct leak_search *s)
 {
 	const struct heap_graph *g = s->graph;
 	const struct dominators *t = &g->tree;
-	uint32_t lost = s->number[graph_nodes(g) - 1];
+	uint32_t lost = graph_number_of(g, graph_nodes(g) - 1);
 
 	for (uint32_t i = lost + 1; i < t->count; i++) {
 		struct graph_leak kind = {.type = GRAPH_TYPE_MAX, .is_joint = true};
@@ -245,12 +246,13 @@ static int compare_leaks(const void *a, const void *b)
 
 void graph_leaks_find(const struct heap_graph *g, struct graph_leaks *out)
 {
-	struct leak_search s = {.graph = g, .out = out, .owner = graph_owner_numbers(g),
-				.number = graph_numbers(g)};
+	struct leak_search s = {.graph = g, .out = out};
 
 	*out = (struct graph_leaks){0};
 	add_lost(&s);
 	if (out->list.count > 0) {
+		s.owner = graph_owner_numbers(g);
+		s.number = graph_numbers(g);
 		count_others(&s);
 		count_pointers(&s);
 		take_counts(&s);

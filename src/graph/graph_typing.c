@@ -22,6 +22,8 @@
 #define WORD 8u
 #define FIELDS_MAX 1000000u
 #define MERGE_LEAST 4096u
+#define RECENT_FIELDS 1024u
+#define NO_OF UINT32_MAX   /* nothing has fields of that */
 
 struct graph_typing {
 	struct type_table *types;
@@ -208,6 +210,7 @@ struct typing_names {
 	VEC(uint32_t) index;    /* by type: in the graph's names + 1; 0 = not there yet */
 	VEC(uint32_t) type;     /* by index: type; TYPE_NONE of others' */
 	size_t merge_at;        /* fields: then equal ones are merged */
+	struct graph_field recent[RECENT_FIELDS]; /* those that were added last, without names */
 };
 
 /* The index of @type in the graph's names; UINT32_MAX: there are too many. */
@@ -277,6 +280,11 @@ static void merge_fields(struct typing_names *n, struct graph_types *out)
 
 static void add_field(struct typing_names *n, struct graph_types *out, struct graph_field field)
 {
+	struct graph_field *recent = &n->recent[(field.of * 31 + field.word) % RECENT_FIELDS];
+
+	if (compare_fields(recent, &field) == 0)
+		return;
+	*recent = field;
 	if (out->fields.count >= n->merge_at && n->merge_at < FIELDS_MAX)
 		merge_fields(n, out);
 	if (out->fields.count < FIELDS_MAX)
@@ -308,6 +316,8 @@ static void name_fields(struct typing_names *n, struct graph_types *out)
 {
 	const struct heap_graph *g = n->graph;
 
+	for (size_t i = 0; i < RECENT_FIELDS; i++)
+		n->recent[i].of = NO_OF;
 	for (uint32_t node = 0; g->place && node < graph_nodes(g); node++)
 		collect_words(n, out, node);
 	merge_fields(n, out);

@@ -48,7 +48,7 @@ void heap_graph_deinit(struct heap_graph *g)
 	vec_release(&g->types, t, free(*t));
 	graph_types_free(g->typed);
 	graph_sites_free(g->sites);
-	free(g->block);
+	huge_free(g->block, graph_block_bytes(g));
 	free_edges(g);
 	block_index_deinit(&g->index);
 	free(g->is_lost);

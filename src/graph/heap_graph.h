@@ -80,7 +80,7 @@ struct graph_block {
 struct graph_sharing;
 
 struct heap_graph {
-	struct graph_block *block;  /* ascending, disjoint */
+	struct graph_block *block;  /* ascending, disjoint; by huge_alloc: graph_block_bytes */
 	uint32_t blocks;
 	VEC(struct graph_owner) owners;
 	uint32_t *first;            /* by node, and one more: index of its first edge */
@@ -117,6 +117,12 @@ static inline uint32_t graph_nodes(const struct heap_graph *g)
 static inline bool graph_is_block(const struct heap_graph *g, uint32_t node)
 {
 	return node < g->blocks;
+}
+
+/* With one that is never used, so that there is memory if there are no blocks. */
+static inline size_t graph_block_bytes(const struct heap_graph *g)
+{
+	return ((size_t)g->blocks + 1) * sizeof(*g->block);
 }
 
 /* Bytes of a node itself: 0 of owners. */

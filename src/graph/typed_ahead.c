@@ -10,6 +10,8 @@
 #define POINTERS_AHEAD 10u
 #define BLOCKS_AHEAD 5u
 #define WORDS_AHEAD 3u   /* of a block: most blocks have no more pointers */
+#define ELEMENT_AHEAD 32u /* of an array of pointers */
+#define ELEMENT_BLOCK_AHEAD 16u
 #define WORD 8u
 
 /* The first @bytes of the block of step @i; NULL = they are not at hand. */
@@ -37,18 +39,23 @@ static void fetch_pointers(const struct typed_walk *w, size_t i)
 		w->heap->find_soon(w->heap->ctx, load_u64(data + k * WORD));
 }
 
+/* What is known of the block that @addr leads to, if one is there. */
+static void fetch_block(const struct typed_walk *w, taddr_t addr)
+{
+	uint32_t block = w->heap->find(w->heap->ctx, addr);
+
+	if (block == TYPED_NO_BLOCK)
+		return;
+	w->heap->extent_soon(w->heap->ctx, block);
+	__builtin_prefetch(&w->fit[block], 1);
+}
+
 static void fetch_blocks(const struct typed_walk *w, size_t i)
 {
 	const uint8_t *data = peek(w, i, WORDS_AHEAD * WORD);
 
-	for (size_t k = 0; data && k < WORDS_AHEAD; k++) {
-		uint32_t block = w->heap->find(w->heap->ctx, load_u64(data + k * WORD));
-
-		if (block == TYPED_NO_BLOCK)
-			continue;
-		w->heap->extent_soon(w->heap->ctx, block);
-		__builtin_prefetch(&w->fit[block], 1);
-	}
+	for (size_t k = 0; data && k < WORDS_AHEAD; k++)
+		fetch_block(w, load_u64(data + k * WORD));
 }
 
 void typed_ahead(const struct typed_walk *w)
@@ -63,4 +70,12 @@ void typed_ahead(const struct typed_walk *w)
 		fetch_pointers(w, i + POINTERS_AHEAD);
 	if (i + BLOCKS_AHEAD < count)
 		fetch_blocks(w, i + BLOCKS_AHEAD);
+}
+
+void typed_ahead_element(const struct typed_walk *w, const uint8_t *data, uint64_t bytes)
+{
+	if (bytes >= (ELEMENT_AHEAD + 1) * WORD)
+		w->heap->find_soon(w->heap->ctx, load_u64(data + ELEMENT_AHEAD * WORD));
+	if (bytes >= (ELEMENT_BLOCK_AHEAD + 1) * WORD)
+		fetch_block(w, load_u64(data + ELEMENT_BLOCK_AHEAD * WORD));
 }

@@ -10,4 +10,10 @@
  */
 void typed_ahead(const struct typed_walk *w);
 
+/*
+ * The same within a step, for the elements that follow @data, a pointer of an array of which @bytes
+ * are left: an array may have more pointers than there are other steps.
+ */
+void typed_ahead_element(const struct typed_walk *w, const uint8_t *data, uint64_t bytes);
+
 #endif

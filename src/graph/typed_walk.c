@@ -56,8 +56,8 @@ struct typed_bytes {
 void typed_walk_init(struct typed_walk *w, const struct typed_heap *heap)
 {
 	*w = (struct typed_walk){.heap = heap};
-	w->type = xcalloc(heap->blocks + 1ul, sizeof(*w->type));
-	w->fit = xcalloc(heap->blocks + 1ul, sizeof(*w->fit));
+	w->type = huge_alloc((heap->blocks + 1ul) * sizeof(*w->type));
+	w->fit = huge_alloc((heap->blocks + 1ul) * sizeof(*w->fit));
 }
 
 static void forget_walk(struct typed_walk *w)
@@ -76,8 +76,8 @@ void typed_walk_deinit(struct typed_walk *w)
 	hash_deinit(&w->by_type);
 	vec_deinit(&w->sums);
 	vec_deinit(&w->strings);
-	free(w->type);
-	free(w->fit);
+	huge_free(w->type, (w->heap->blocks + 1ul) * sizeof(*w->type));
+	huge_free(w->fit, (w->heap->blocks + 1ul) * sizeof(*w->fit));
 }
 
 static uint64_t size_of(const struct typed_walk *w, uint32_t type)
@@ -795,9 +795,15 @@ static void walk_elements(struct typed_walk *w, const struct data_type *array,
 
 	if (each == 0)
 		return;
-	for (uint64_t i = 0; (count == 0 || i < count) && b.size - at >= each; i++, at += each)
+	bool looks_ahead = type_table_get(w->heap->types, target)->kind == DATA_POINTER &&
+			   each == WORD && w->heap->find_soon && !w->is_checking;
+
+	for (uint64_t i = 0; (count == 0 || i < count) && b.size - at >= each; i++, at += each) {
+		if (looks_ahead)
+			typed_ahead_element(w, b.data + at, b.size - at);
 		walk_value(w, target, (struct typed_bytes){b.addr + at, b.data + at, each},
 			   level + 1);
+	}
 }
 
 /* Whether @addr is in no block, or in one that has the whole of a @target behind that. */

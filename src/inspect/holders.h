@@ -120,7 +120,9 @@ static inline bool block_holders_refers(const struct block_holders *h, uint32_t 
 {
 	const struct leakcheck_block *b = &h->blocks.data[block];
 
-	return b->leaf >= h->headers.count || addr - b->addr >= h->headers.data[b->leaf];
+	/* most often the block itself need not be read, which takes longer than all else here */
+	return h->headers.count == 0 || b->leaf >= h->headers.count ||
+	       addr - b->addr >= h->headers.data[b->leaf];
 }
 
 /* Fills the list; the process may have been resumed. */

@@ -558,15 +558,6 @@ static void set_problem(struct pythons *out, char *problem)
 	out->problem = problem;
 }
 
-/* Whether threads run Python at once in it: none of these builds was there to be tested. */
-static bool has_no_lock(const struct loaded_object *o, const struct language_memory *m)
-{
-	uint64_t words[DEBUG_FREE_THREADED + 1];
-
-	return m->read(m->ctx, o->symbol[SYM_RUNTIME], words, sizeof(words)) &&
-	       memcmp(words, DEBUG_COOKIE, sizeof(words[0])) == 0 && words[DEBUG_FREE_THREADED];
-}
-
 /* Adds the interpreter of @o, which has a _PyRuntime, if its layout makes sense. */
 static void add_python(struct pythons *out, struct elf_file *elf, struct loaded_object *o,
 		       const struct language_memory *m)
@@ -580,12 +571,6 @@ static void add_python(struct pythons *out, struct elf_file *elf, struct loaded_
 	if (!versions_of(o, m, &low, &high)) {
 		set_problem(out, xasprintf("%s is Python %u.%u; known are 3.8 to 3.15", name,
 					   high >> 8, high & 0xff));
-		return;
-	}
-	if (has_no_lock(o, m)) {
-		set_problem(out, xasprintf("%s is a free-threaded build of Python %u.%u; run the "
-					   "program with one that is not", name, high >> 8,
-					   high & 0xff));
 		return;
 	}
 	for (uint32_t v = low; v <= high && rc; v++) {

@@ -126,6 +126,7 @@ void leaks_init(struct leaks *l, const struct report *report, uint64_t now, uint
 void leaks_deinit(struct leaks *l)
 {
 	report_tree_free(l->tree);
+	free(l->lost_text);
 	vec_deinit(&l->sites);
 	vec_deinit(&l->suppressed);
 	vec_deinit(&l->suppression);

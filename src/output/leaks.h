@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/heap_calls.h"
 #include "base/types.h"
 #include "output/brief.h"
 #include "output/report_tree.h"
@@ -174,6 +175,8 @@ struct leaks {
 	bool is_checked;              /* a leak check set the kinds */
 	uint32_t shown_kinds;         /* in texts; a bit for each enum leak_kind */
 	bool has_entries;             /* print suppressions that would match */
+	struct lost_events lost;      /* missing from the profile */
+	char *lost_text;              /* says what is missing; owned; NULL = nothing */
 	const struct suppressions *suppressions; /* not owned; NULL = none */
 	struct leak_holders *holders; /* of sites; not owned; NULL = unknown */
 };
@@ -253,6 +256,7 @@ void leaks_print_sums(const struct leaks *l, leaks_line_fn *line, void *ctx);
  *	 "younger": {"bytes": N, "blocks": N},                  what "age" leaves out
  *	 "suppressed": [{"name": TEXT, "bytes": N, "blocks": N}, ...],    only with suppressions
  *	 "outer": {"bytes": N, "blocks": N},                    if others lie in some
+ *	 "missing": {"allocations": N, "bytes": N, "releases": N},        if events were lost
  *	 "kinds": {KIND: {"bytes": N, "blocks": N}, ...},       only after a leak check
  *	 "sites": [{"kind": KIND or absent, "bytes": N, "blocks": N,
  *	            "indirect": {"bytes": N, "blocks": N},      if there are any

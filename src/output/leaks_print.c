@@ -206,8 +206,19 @@ static void print_left_out(const struct leaks *l, const struct printer *p)
 				(double)l->minimum_age / 1e6, text));
 }
 
+/* What makes the result doubtful. The caller frees it; NULL = nothing. */
+static char *doubt_text(const struct leaks *l)
+{
+	return l->lost_text ? xasprintf("doubtful: %s, so some of these blocks may have been "
+					"released, or others be absent; see --max-wait",
+					l->lost_text) :
+			      NULL;
+}
+
 static void print_sums(const struct leaks *l, const struct printer *p)
 {
+	_cleanup_free_ char *doubt = doubt_text(l);
+
 	for (int k = 0; k < LEAK_KIND_COUNT; k++) {
 		if (l->is_checked != (k != LEAK_UNCHECKED))
 			continue;
@@ -216,6 +227,8 @@ static void print_sums(const struct leaks *l, const struct printer *p)
 		print_line(p, xasprintf("  %s: %s", leak_kind_text[k], text));
 	}
 	print_left_out(l, p);
+	if (doubt)
+		print_line(p, xasprintf("  %s", doubt));
 }
 
 void leaks_print_sums(const struct leaks *l, leaks_line_fn *line, void *ctx)
@@ -309,6 +322,8 @@ void leaks_brief(const struct leaks *l, struct brief *b)
 
 		brief_add_fact(b, xasprintf("not judged: %s", text));
 	}
+	if (l->lost_text)
+		brief_add_fact(b, doubt_text(l));
 	for (size_t i = 0; i < l->sites.count; i++) {
 		const struct leak_site *s = &l->sites.data[i];
 		char blocks[AMOUNT_SIZE], *label = NULL;
@@ -472,6 +487,14 @@ void leaks_write_json(FILE *file, const struct leaks *l)
 	if (l->outer.blocks) {
 		json_write_open(&w, "outer", '{');
 		write_sum(&w, l, &l->outer, false);
+		json_write_close(&w, 1);
+		json_write_line(&w, 2);
+	}
+	if (l->lost_text) {
+		json_write_open(&w, "missing", '{');
+		json_write_number(&w, "allocations", l->lost.allocations);
+		json_write_number(&w, "bytes", l->lost.bytes);
+		json_write_number(&w, "releases", l->lost.releases);
 		json_write_close(&w, 1);
 		json_write_line(&w, 2);
 	}

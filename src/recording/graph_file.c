@@ -196,7 +196,7 @@ static const char *take_blocks(const struct recording *r, struct heap_graph *g)
 		*vec_add(&g->types) = copy_text(r, RECORDING_GRAPH_TYPES, i, GRAPH_TYPE_NAME) ?:
 				      xstrdup("?");
 	g->blocks = (uint32_t)t->rows;
-	g->block = xcalloc(t->rows + 1, sizeof(*g->block));
+	g->block = huge_alloc(graph_block_bytes(g));
 	for (size_t i = 0; i < t->rows; i++) {
 		uint64_t addr = t->column[GRAPH_BLOCK_ADDRESS][i];
 		uint64_t size = t->column[GRAPH_BLOCK_BYTES][i];

@@ -120,6 +120,16 @@ static void put_temporary_total(FILE *out, const struct recording *r)
 			amount_commas(blocks, commas), text ? ", " : "", text ? text : "");
 }
 
+/* Whether a recording names functions that release @name. */
+static bool is_release(const char *name)
+{
+	for (unsigned i = 0; i < HEAP_FUNCTION_COUNT; i++) {
+		if (heap_function_releases(i) && !strcmp(name, heap_function_name(i)))
+			return true;
+	}
+	return false;
+}
+
 /* Calls of functions that release request no bytes. */
 static void put_sampled(FILE *out, const struct recording *r)
 {
@@ -129,9 +139,9 @@ static void put_sampled(FILE *out, const struct recording *r)
 	for (size_t i = 0; i < recording_rows(r, RECORDING_CALLS); i++) {
 		const char *name =
 			r->text.data[recording_get(r, RECORDING_CALLS, i, CALL_FUNCTION)];
-		bool is_free = !strcmp(name, "free") || !strcmp(name, "operator delete");
 
-		*(is_free ? &frees : &calls) += recording_get(r, RECORDING_CALLS, i, CALL_CALLS);
+		*(is_release(name) ? &frees : &calls) +=
+			recording_get(r, RECORDING_CALLS, i, CALL_CALLS);
 		bytes += recording_get(r, RECORDING_CALLS, i, CALL_BYTES);
 	}
 	fprintf(out, "%-12s %s of %s byte%s, %s %s: %s\n", "allocations",

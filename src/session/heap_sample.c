@@ -27,11 +27,7 @@ static void count_call(struct heap_sample *h, const struct event *ev)
 {
 	if (ev->function >= HEAP_FUNCTION_COUNT || ev->is_inner)
 		return;
-	struct call_total *total = &h->totals.function[ev->function];
-
-	total->calls++;
-	if (ev->kind != EVENT_FREE && ev->size <= PTRDIFF_MAX)
-		total->bytes += ev->size;
+	call_totals_count(&h->totals, ev->function, ev->kind == EVENT_FREE, ev->size);
 }
 
 static bool keep_realloc(struct heap_sample *h, const struct profile *p, bool is_chosen,

@@ -69,11 +69,14 @@ struct session_image {
 	bool was_attached;
 	bool is_own;               /* began with exec or attach; a fork shares its parent's data */
 	bool has_python;           /* an interpreter of Python is mapped */
+	bool is_free_threaded;     /* its threads run at once: it has no allocator but its own */
 	/* which takes small objects from malloc: ptmem's doing; its environment says so, or is
 	 * unknown */
 	bool was_given_malloc, has_python_malloc;
 	bool ignores_variables;    /* of Python: -E or -I */
 	bool has_pymalloc;         /* the functions of its own allocator are watched */
+	/* one of an allocator of the program's own (--probe), or of Python's, resizes blocks */
+	bool has_own_realloc;
 	const struct runtime_system *runtime; /* of a language; NULL = none is known by its name */
 	bool is_emulator;          /* what is profiled runs another program's code */
 };

@@ -92,17 +92,32 @@ static void note_java(struct session *s, const struct module *m)
 		s->stacks.java = java_frames_new(m, s->space, s->run->symbols, &ops);
 }
 
+static bool has_own_realloc(const struct probe_sites *sites)
+{
+	for (size_t i = 0; sites && i < sites->list.count; i++) {
+		const struct probe *p = sites->list.data[i].probe;
+
+		if (p->kind == PROBE_REALLOC && probe_is_own(p))
+			return true;
+	}
+	return false;
+}
+
 static void note_module(struct session *s, struct module *m)
 {
 	run_add_module(s->run, m);
 	note_java(s, m);
-	s->image.has_python |= is_python(m->path);
+	if (is_python(m->path)) {
+		s->image.has_python = true;
+		s->image.is_free_threaded |= m->file && python_program_is_free_threaded(m->file);
+	}
 	if (m->path && strncmp(text_base_name(m->path), "python", strlen("python")) == 0 &&
 	    python_program_ignores_variables(s->space)) {
 		s->image.ignores_variables = true;
 		s->image.has_python_malloc = false;
 	}
-	s->image.has_pymalloc |= m->sites && m->sites->has_pointed;
+	s->image.has_pymalloc |= python_program_watches(m, s->image.is_free_threaded);
+	s->image.has_own_realloc |= has_own_realloc(m->sites);
 	virtual_stacks_module(s, m);
 	v8_stacks_module(s, m);
 	code_names_note(s, m);

@@ -176,9 +176,16 @@ static void hint_at_pymalloc(const struct session *s)
 		log_info("hint: Python was started with PYTHONMALLOC=malloc, so that small objects "
 			 "are seen; --python-malloc=keep leaves its own allocator");
 	else if (!s->image.has_python_malloc && s->image.has_pymalloc)
-		log_info("hint: Python's own allocator serves small objects: its functions are "
+		log_info("hint: Python's own allocator serves %s: its functions are "
 			 "watched, too%s; --python-malloc=keep leaves them out",
+			 s->image.is_free_threaded ? "objects" : "small objects",
 			 s->image.was_attached ? ", from the attach on" : "");
+	else if (s->image.is_free_threaded)
+		log_info("hint: free-threaded Python has no allocator but its own, which serves "
+			 "its objects: they are not in this profile%s; with a build that is not "
+			 "free-threaded they are",
+			 s->run->options->children.python_malloc == PYTHON_MALLOC_AUTO ?
+				 ", since its functions have no symbols, or copies elsewhere" : "");
 	else if (s->image.ignores_variables)
 		log_info("hint: Python's own allocator serves objects of up to 512 bytes, which "
 			 "are not in this profile; -E and -I make Python ignore PYTHONMALLOC, and "
@@ -548,23 +555,6 @@ static void print_calls(const struct session *s)
 		 amount_commas(p->live_blocks, n), plural(p->live_blocks));
 }
 
-/*
- * What print_sampled_calls calls reallocs: those of --probe, and of Python's own allocator if it is
- * watched, are counted as allocations.
- */
-static const char *realloc_name(const struct run *run)
-{
-	for (size_t i = 0; i < run->probes.list.count; i++) {
-		const struct custom_probe *c = run->probes.list.data[i];
-		const struct probe *p = &c->probe;
-
-		if (p->kind == PROBE_REALLOC && p->function == FUNCTION_REQUEST &&
-		    (c->is_found || !custom_probe_is_pointed(p)))
-			return "the C library's realloc";
-	}
-	return "realloc";
-}
-
 /* The first line is not an estimate: all calls are counted, sampled or not. */
 static void print_sampled_calls(const struct session *s)
 {
@@ -580,11 +570,13 @@ static void print_sampled_calls(const struct session *s)
 	uint64_t blocks = profile_count(s->heap.profile, p->live_blocks);
 	char n[AMOUNT_SIZE], m[AMOUNT_SIZE], k[AMOUNT_SIZE], error[AMOUNT_SIZE];
 
-	log_info("  allocations  %s of %s byte%s, %s by %s, and %s %s: %s",
+	/* reallocs of an allocator of the program's own are counted as allocations */
+	log_info("  allocations  %s of %s byte%s, %s by %srealloc, and %s %s: %s",
 		 amount_commas(sums.allocations, n), amount_commas(sums.bytes, m),
 		 plural(sums.bytes), amount_commas(resized, k),
-		 realloc_name(s->run), amount_commas(sums.frees, error),
-		 call_totals_frees(sums.frees), call_totals_trust(calls->is_doubtful));
+		 s->image.has_own_realloc ? "the C library's " : "",
+		 amount_commas(sums.frees, error), call_totals_frees(sums.frees),
+		 call_totals_trust(calls->is_doubtful));
 	log_info("  at the end   %s%s in about %s block%s in use",
 		 amount_bytes((double)p->live_bytes, n),
 		 amount_error((double)p->live_bytes,

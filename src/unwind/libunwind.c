@@ -58,7 +58,7 @@ static bool is_plain_row(const struct arch *arch, Dwarf_Frame *row)
 	Dwarf_Op *ops, memory[3];
 	size_t count;
 
-	if (dwarf_frame_info(row, NULL, NULL, NULL) != arch->dwarf_pc ||
+	if (dwarf_frame_info(row, NULL, NULL, NULL) != arch->dwarf_return ||
 	    dwarf_frame_cfa(row, &ops, &count) != 0 || !are_plain(ops, count))
 		return false;
 	for (int i = 0; i < ARCH_DWARF_REGS; i++)
@@ -234,12 +234,16 @@ size_t libunwind_walk(struct libunwind *l, const struct stack_view *view, taddr_
 		return 0;
 	pcs[count++] = pc - !view->is_stopped;
 	while (count < max) {
+		bool is_left_exact = l->arch->libunwind_names_frame &&
+				     unw_is_signal_frame(&cursor) > 0;
+
 		l->reads = 0;
 		if (unw_step(&cursor) <= 0 || l->is_missing ||
 		    unw_get_reg(&cursor, UNW_REG_IP, &pc) != 0 || unwind_is_end(pc))
 			break;
-		/* what this says is about the step that led here: from a signal frame */
-		bool is_exact = unw_is_signal_frame(&cursor) > 0;
+		/* whether the step that led here was from a signal frame */
+		bool is_exact = l->arch->libunwind_names_frame ? is_left_exact :
+								 unw_is_signal_frame(&cursor) > 0;
 		if (is_own(l, pc, is_exact))
 			break;
 		pcs[count++] = pc - !is_exact;

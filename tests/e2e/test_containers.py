@@ -434,6 +434,8 @@ def started(t, container):
     stats = [s for s in profile.stats if s["allocations"] == 2 * (ROUND + KEPT) and s["blocks"] == 2 * KEPT]
     t.equal("profiles with the allocations of the program", len(stats), 1)
     t.equal("functions that keep blocks", set().union(*map(names_in, profile.files[stats[0]["pid"]])), {"of_container"})
+    if container.as_nobody and container.kind == "pivot":
+        return  # root's test asks it
     memusage = run(container.ptmem, "--memusage", "--trace-children=yes", "-o", "/dev/null")
     t.check(re.search(rb"malloc\|\s+%d\s+%d " % (2 * (ROUND + KEPT), 2 * (ROUND * 100 + KEPT * 1000)), memusage.err),
             memusage.err.decode())

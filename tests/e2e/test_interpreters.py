@@ -94,7 +94,7 @@ def refused(t):
     """Builds that are not read: native functions, and a sentence that says why."""
     source = os.path.join(harness.ROOT, "tests", "targets", "forged_interpreter.c")
     for name, define, loop, sentence in (
-            ("python3.14t", "FREE_THREADED", "_PyEval_EvalFrameDefault", "python3.14t is a free-threaded build of Python 3.14"),
+            ("python3.14t", "PYTHON=1", "_PyEval_EvalFrameDefault", "the structs of python3.14t are not as Python 3.14 has them"),
             ("php-zts", "ZTS", "execute_ex", "php-zts is built for threads (ZTS)"),
             ("luaprogram", "OLD_LUA", "luaV_execute", "luaprogram has a Lua before 5.3")):
         cwd = t.subdirectory()
@@ -106,6 +106,28 @@ def refused(t):
                 "%s: %s" % (name, profile.messages))
         recording = report_json(t, os.path.join(cwd, "recording"))
         t.check(loop in recording["frames"]["function"], "%s: %s" % (name, recording["frames"]["function"]))
+
+
+@test("interpreters/free-threaded")
+def free_threaded(t):
+    """PYTHONMALLOC=malloc is not for free-threaded builds of Python, which end at it: by the program, or by its library's name."""
+    gcc, cwd = t.program("gcc"), t.subdirectory()
+    source = os.path.join(harness.ROOT, "tests", "targets", "forged_interpreter.c")
+    main = t.file("main.c", "int Py_BytesMain(void);\nint main(void)\n{\n\treturn Py_BytesMain();\n}\n")
+    for kind, library, want in (("1", None, "none"), ("0", None, "malloc"), ("1", "libpython3.14t.so.1.0", "none"),
+                                ("1", "libpython3.14td.so", "none"), ("0", "libpython3.14.so.1.0", "malloc"),
+                                ("0", "libpython3.14d.so", "malloc")):
+        path = os.path.join(cwd, "python3")
+        command = [gcc, "-O1", "-rdynamic", "-DPYTHON=" + kind, "-o", path, source]
+        if library:
+            t.equal("compiling", t.run([*command[:-2], os.path.join(cwd, library), source, "-DLIBRARY", "-shared", "-fPIC",
+                                        "-Wl,-soname," + library]).status, 0)
+            command = [gcc, "-O1", "-o", path, main, os.path.join(cwd, library), "-Wl,-rpath," + cwd]
+        t.equal("linking", t.run(command).status, 0)
+        profile = t.profile([path], ["-o", "none"])
+        t.equal("%s, %s: PYTHONMALLOC" % (kind, library), profile.out.decode().strip(), want)
+        t.equal("%s, %s: the hint" % (kind, library), any("free-threaded Python has no allocator but its own" in m for m in profile.messages),
+                want == "none")
 
 
 RUNTIME = """

@@ -2,6 +2,7 @@
 leak check must give; LeakSanitizer and memcheck check the same program."""
 
 import collections
+import glob
 import json
 import os
 import re
@@ -710,13 +711,16 @@ def by_hand(t):
 
 @test("leaks/totals")
 def totals(t):
-    """With --leaks-out the totals are printed, too."""
-    result = t.run([t.ptmem(), "--leak-check", "--leaks-out=leaks.txt", "--", t.target("gcc-O2-pie", "leaks"), library(t)])
-    with open(os.path.join(result.cwd, "leaks.txt"), encoding="utf-8") as file:
-        written = re.findall(r"(?m)^  \w+ \w+: .*$", file.read())
-    printed = re.findall(r"(?m)^ptmem: (  (?:definitely|indirectly|possibly|still) \w+: .*)$", result.err.decode())
-    t.equal("kinds", len(written), 4)
-    t.equal("totals", printed, written)
+    """With --leaks-out the totals are printed, too, of each process."""
+    for processes, program in ((1, [t.target("gcc-O2-pie", "leaks"), library(t)]), (2, [t.target("gcc-O2-pie", "forked_leaks")])):
+        result = t.run([t.ptmem(), "--leak-check", "--leaks-out=leaks.%p.txt", "--", *program], cwd=t.subdirectory())
+        written = []
+        for path in glob.glob(os.path.join(result.cwd, "leaks.*.txt")):
+            with open(path, encoding="utf-8") as file:
+                written += re.findall(r"(?m)^  \w+ \w+: .*$", file.read())
+        printed = re.findall(r"(?m)^ptmem: (  (?:definitely|indirectly|possibly|still) \w+: .*)$", result.err.decode())
+        t.equal("kinds", len(written), 4 * processes)
+        t.equal("totals", sorted(printed), sorted(written))
 
 
 @test("leaks/older-than")

@@ -109,6 +109,13 @@ def greenlets(t):
             t.check(not inside or not switch or inside[0] > switch[0], "a greenlet's function seems to have started it: %s" % line)
 
 
+@test("python/programs")
+def programs(t):
+    """Python programs made at random, each with a thread that runs another one."""
+    for _ in check_part(t, [t.program("python3"), "-s", "-B", SCRIPT, "chains", "programs", "2", "5"], 1000, ["auto"]):
+        pass
+
+
 @test("python/deep")
 def deep(t):
     """Chains of thousands of functions, which pads record by what has changed: few calls stop."""
@@ -268,9 +275,11 @@ def environment(t):
         t.check("PYTHONMALLOC" in profiled, "the variable was not added for %d" % count)
 
 
-def live_lines(t, path):
-    """{"file:line": [bytes, blocks]} of what lives at the end of the recording @path, by the innermost Python function."""
+def live_lines(t, path, without=None):
+    """{"file:line": [bytes, blocks]} of what lives at the end of the recording @path, by the innermost Python function; not
+    what a library called @without has allocated itself."""
     recording = report_json(t, path)
+    skipped = [i for i, o in enumerate(recording["objects"]) if without and without in o["path"]]
     frames, nodes, leaves, cells = (recording[k] for k in ("frames", "nodes", "leaves", "cells"))
     lines, live = {}, {}
     for leaf, died, size, blocks in zip(*(cells[k] for k in ("leaf", "died", "bytes", "blocks"))):
@@ -280,6 +289,8 @@ def live_lines(t, path):
             entry[1] += blocks
     for leaf, (size, blocks) in live.items():
         node = leaves["node"][leaf]
+        if node >= 0 and frames["object"][nodes["frame"][node]] in skipped:
+            continue
         while node >= 0 and not (frames["file"][nodes["frame"][node]] and frames["object"][nodes["frame"][node]] < 0):
             node = nodes["parent"][node]
         if node >= 0:
@@ -290,13 +301,20 @@ def live_lines(t, path):
     return lines
 
 
+def trace(t, python, what, env=None):
+    """{"file:line": [bytes, blocks]} as tracemalloc has them, and the bytes of all."""
+    cwd = t.subdirectory()
+    subprocess.run([python, "-s", "-B", TRACED, what, "traced"], cwd=cwd, env={**t.environment(cwd), **(env or {})}, input=b"\n",
+                   stdout=subprocess.DEVNULL, check=True)
+    with open(os.path.join(cwd, "traced"), encoding="utf-8") as file:
+        lines = json.load(file)
+    return lines, lines.pop("total")[0]
+
+
 def check_traced(t, python, what, recording):
     """The same lines as those of tracemalloc in another run, to the byte. Of "parsed" some lists, dictionaries and floats
     are in blocks that others have left: tracemalloc calls them new, but malloc is not called for them."""
-    cwd = t.subdirectory()
-    subprocess.run([python, "-s", "-B", TRACED, what, "traced"], cwd=cwd, env=t.environment(cwd), check=True)
-    with open(os.path.join(cwd, "traced"), encoding="utf-8") as file:
-        want = sorted(json.load(file).items(), key=lambda line: -line[1][0])[:3 if what == "parsed" else 4]
+    want = sorted(trace(t, python, what)[0].items(), key=lambda line: -line[1][0])[:3 if what == "parsed" else 4]
     got = live_lines(t, recording)
     for line, (size, blocks) in want:
         if what == "parsed":
@@ -318,9 +336,22 @@ def traced(t):
         check_traced(t, python, what, os.path.join(cwd, "recording"))
 
 
-def attach_traced(t, python, what, *options_):
+@test("python/tracemalloc-all")
+def traced_all(t):
+    """All lines together, from the same moment on, to the byte: blocks that were left and are used again are at other lines
+    there, but in no sum twice. Without what sqlite itself has from malloc, which tracemalloc does not see."""
+    python = t.program("python3")
+    env = {"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"}
+    for what in ("parsed", "classes", "coroutines", "database"):
+        total = trace(t, python, what, env)[1]
+        cwd = run_attached(t, [python, "-s", "-B", TRACED, what], ["--record=recording"], env)[0]
+        got = live_lines(t, os.path.join(cwd, "recording"), "libsqlite3")
+        t.equal("%s: bytes" % what, sum(size for size, _ in got.values()), total)
+
+
+def attach_traced(t, python, what, *options_, env=None):
     """Returns ptmem's messages, and the recording."""
-    cwd, _, text = run_attached(t, [python, "-s", "-B", TRACED, what], [*options_, "--record=recording"])
+    cwd, _, text = run_attached(t, [python, "-s", "-B", TRACED, what], [*options_, "--record=recording"], env)
     return text, os.path.join(cwd, "recording")
 
 
@@ -333,6 +364,16 @@ for _version in sorted(v for v in BUILT if int(v[2:]) >= 8):
             t.check("its functions are watched, too" in messages, "not said: %s" % messages)
             check_traced(t, python, what, recording)
     test("python/allocator/%s" % _version)(_allocator)
+
+
+@test("python/allocator/mimalloc")
+def allocator_mimalloc(t):
+    """The other allocator of 3.13 and later, the only one of free-threaded builds."""
+    if "3.13" not in BUILT:
+        raise Skip("no CPython 3.13 with symbols")
+    python = interpreter(t, "3.13")
+    recording = attach_traced(t, python, "objects", env={"PYTHONMALLOC": "mimalloc"})[1]
+    check_traced(t, python, "objects", recording)
 
 
 @test("python/allocator/copies")

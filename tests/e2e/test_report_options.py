@@ -153,11 +153,15 @@ def options_of(t, cwd, arguments):
     return found
 
 
-def check_form(t, cwd, arguments, form, options):
-    """The options that have an effect on @form; None: it is refused as such."""
+def check_form(t, cwd, arguments, form, options, of_kind):
+    """The options that have an effect on @form; None: it is refused as such. Of those that no form of this kind of file has
+    (not @of_kind), all are asked for at once beside a form that is refused: the other forms refuse each."""
     base = Report(t, cwd, FORMS[form] + arguments)
     if base.status:
         t.check(base.is_refusal(), "%s: %s" % (form, base.message))
+        with_all = Report(t, cwd, [o for n, o in options.items() if n not in of_kind] + FORMS[form] + arguments)
+        t.check(with_all.is_refusal(), "%s with other kinds' options: %s" % (form, with_all.message))
+        options = {name: option for name, option in options.items() if name in of_kind}
     else:
         t.equal(form + " again", Report(t, cwd, FORMS[form] + arguments).written, base.written)
     effective = set()
@@ -178,8 +182,9 @@ for _name, (_make, _arguments) in INPUTS.items():
     def _run(t, name=_name, make_input=_make, arguments=_arguments):
         cwd = make_input(t)
         options = options_of(t, cwd, arguments)
-        found = {form: check_form(t, cwd, arguments, form, options) for form in FORMS}
         wanted = {form: set(names.split()) for form, names in WANTED[name].items()}
+        of_kind = set().union(*wanted.values())
+        found = {form: check_form(t, cwd, arguments, form, options, of_kind) for form in FORMS}
         for form, effective in found.items():
             t.equal("what has an effect on '%s'" % form, effective, wanted.get(form))
 

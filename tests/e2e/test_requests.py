@@ -293,6 +293,22 @@ def monitor_peer(t):
             raise Fail("%s differs: %s" % (name, texts))
 
 
+@test("requests/sampled")
+def sampled(t):
+    """Announced releases are counted as calls that release, with samples, too: in the summary and of a recording."""
+    program, form = t.target("gcc-O2-pie", "requests"), r"allocations +([\d,]+) of .*? ([\d,]+) calls of free or delete"
+    for way in ("break", "jump"):
+        cwd = t.subdirectory()
+        run = t.run([t.ptmem(), "--heap-sample=1K", "--probes=" + way, "--record=r", "-o", "none", "--", program, "hot", "300"], cwd=cwd)
+        t.equal("status (%s)" % run.err, run.status, 0)
+        truth = t.truth(cwd)
+        for name, text in (("summary", run.err.decode()), ("recording", harness.report(t, os.path.join(cwd, "r")))):
+            found = re.search(form, text)
+            t.check(found, "%s: %r" % (name, text))
+            t.equal("%s, %s" % (name, way), [int(n.replace(",", "")) for n in found.groups()],
+                    [truth["allocations"], truth["frees"]])
+
+
 @test("requests/weighted")
 def weighted(t):
     """Probes of a sampling allocator: each sample stands for the bytes of its third argument, and a release takes them back."""

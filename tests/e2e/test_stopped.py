@@ -1,5 +1,6 @@
 """ptmem is stopped by SIGSTOP, while the program runs on. What is lost is counted, to the last event."""
 
+import json
 import os
 import re
 import signal
@@ -249,8 +250,8 @@ signalled("sampled", ("--heap-sample=512K",))
 
 @test("stopped/recording", limit=120)
 def recording(t):
-    """The recording and the massif file say what is missing."""
-    steady = Steady(t, 1, ("--max-wait=0",))
+    """The recording, the massif file and lists of leaks say what is missing."""
+    steady = Steady(t, 1, ("--max-wait=0", "--leak-check", "--leaks-out=leaks.json"))
     pid = steady.pid()
     steady.stop(1)
     steady.go_on()
@@ -262,3 +263,9 @@ def recording(t):
     with open(steady.path("massif.out.%d" % pid), encoding="utf-8") as file:
         desc = file.readline()
     t.check(re.match(r"desc: .*# %s allocations of " % re.escape(said.group(1)), desc), "not in " + desc)
+    with open(steady.path("leaks.json"), encoding="utf-8") as file:
+        missing = json.load(file).get("missing")
+    t.check(missing, "leaks are not said to be doubtful")
+    t.equal("missing from the leaks", [missing["allocations"], missing["releases"]], [lost.allocations, lost.releases])
+    doubt = "  doubtful: %s allocations of " % said.group(1)
+    t.check(doubt in steady.text("ptmem.err"), "no line %r: %s" % (doubt, steady.text("ptmem.err")))

@@ -15,6 +15,10 @@ MODES = {"auto": (), "break": ("--probes=break",), "jump": ("--probes=jump",)}
 # Blocks that it allocates each time: where each call hits a breakpoint, fewer reach as far into what it takes away.
 BLOCKS = {"auto": "3000", "break": "800", "jump": "3000"}
 WAYS = (("scrub", "0"), ("scrub", "3"), ("refill", "3"), ("deny", "0"), ("deny", "3"), ("replace", "0"))
+# What ptmem does when its memory goes depends on the way, on other threads, and on whether there are jumps: the default has each way,
+# started and attached; where all or no calls have jumps, each way once.
+STARTED = {"break": (("refill", "3"), ("deny", "3"), ("replace", "0")), "jump": (("scrub", "3"), ("deny", "0"), ("replace", "0"))}
+ATTACHED = {"break": (("scrub", "3"), ("deny", "0"), ("replace", "0")), "jump": (("refill", "3"), ("deny", "3"), ("replace", "0"))}
 
 
 def register_started(variant, mode, way, threads):
@@ -123,16 +127,22 @@ def register_killed(variant, way):
         program.end()
 
 
-for v in BOTH:
-    for w in ("scrub", "deny", "replace"):
-        register_killed(v, w)
-    # of the program at fixed addresses those that differ most, by jumps, which must reach it
-    for w, n in WAYS if v == BOTH[0] else WAYS[1:3] + WAYS[5:]:
-        for m in MODES if v == BOTH[0] else ("auto",):
-            register_started(v, m, w, n)
-            register_attached(v, m, w, n)
-        if v == BOTH[0]:
-            register_sampled(v, w, n)
+for w in ("scrub", "deny", "replace"):
+    register_killed(BOTH[0], w)
+for w, n in WAYS:
+    register_started(BOTH[0], "auto", w, n)
+    register_attached(BOTH[0], "auto", w, n)
+for m in ("break", "jump"):
+    for w, n in STARTED[m]:
+        register_started(BOTH[0], m, w, n)
+    for w, n in ATTACHED[m]:
+        register_attached(BOTH[0], m, w, n)
+for w, n in WAYS[1:3] + WAYS[4:]:
+    register_sampled(BOTH[0], w, n)
+# the program at fixed addresses: jumps must reach it, and what it takes away is elsewhere
+register_started(BOTH[1], "auto", "replace", "0")
+register_attached(BOTH[1], "auto", "scrub", "3")
+register_killed(BOTH[1], "replace")
 
 # without the right to execute it, all code faults at the next call
 register_started(BOTH[0], "auto", "data", "3")

@@ -1,7 +1,7 @@
 """Allocates by libc's malloc, and knows the chain of Python functions of each call: writes {chain: [calls, bytes]} as
 JSON to the file argv[1], and for a forked child to argv[1] + ".child". A chain is "function:line<function:line...",
 the innermost first. argv[2:] may have "wait": then it begins when a line comes on standard input; "greenlets" or
-"interpreters" or "deep": what is done instead."""
+"interpreters" or "deep": what is done instead; "programs": those that python_random.py makes of the numbers that follow."""
 import asyncio
 import ctypes
 import json
@@ -62,10 +62,10 @@ def throws(depth):
         allocate(302)
 
 
-COMPARE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_int))
+COMPARE_TYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_int))
 
 
-@COMPARE
+@COMPARE_TYPE
 def compare(a, b):
     allocate(400)
     return a[0] - b[0]
@@ -237,6 +237,24 @@ def deep():
         Deep(seed).down(5000)
 
 
+def programs():
+    """Each of them in this thread, and another one beside it."""
+    import gc
+    import python_random
+    sys.setrecursionlimit(5000)
+    gc.disable()  # it would run the destructors of one thread in another
+
+    def qsort(f):
+        numbers = (ctypes.c_int * 3)(3, 1, 2)
+        WITH_LOCK.qsort(numbers, 3, ctypes.sizeof(ctypes.c_int), COMPARE_TYPE(f))
+
+    for seed in map(int, sys.argv[sys.argv.index("programs") + 1:]):
+        thread = threading.Thread(target=python_random.run, args=(seed + 1000000, 150, allocate, qsort, False))
+        thread.start()
+        python_random.run(seed, 300, allocate, qsort, True)
+        thread.join()
+
+
 RUN_INNER_LINE = run_inner.__code__.co_firstlineno + 7
 
 
@@ -280,10 +298,11 @@ def main():
 if "wait" in sys.argv:
     print("ready", flush=True)
     sys.stdin.readline()
-others = [f for f in (greenlets, interpreters, deep) if f.__name__ in sys.argv]
+others = [f for f in (greenlets, interpreters, deep, programs) if f.__name__ in sys.argv]
 if others:
     others[0]()
     with open(sys.argv[1], "w") as output:
         json.dump(CHAINS, output)
+    os._exit(0)  # without what generators and greenlets do when they are dropped
 elif "none" not in sys.argv:
     main()

@@ -1,11 +1,12 @@
-"""Keeps objects: argv[1] says which. With a file name argv[2] it writes what tracemalloc knows of them, as JSON:
-{"file:line": [bytes, blocks]}; with "wait" it begins when a line comes on standard input. Ends without finalization, so
-that what was written is in use then."""
+"""Keeps objects: argv[1] says which. With argv[2] it begins when a line comes on standard input, and if that is not "wait" it
+is the name of a file: what tracemalloc knows of the objects is written to it, as JSON, {"file:line": [bytes, blocks]} and the
+bytes of all lines, [N, 0], as "total". Ends without finalization, so that what was written is in use then."""
 import json
 import os
 import re
 import sys
 import tracemalloc
+from collections import OrderedDict, deque
 
 
 class Point:
@@ -40,17 +41,92 @@ def parsed():
     return json.loads(text), re.findall("name[0-9]+", text), text
 
 
-work = {"texts": texts, "objects": objects, "parsed": parsed}[sys.argv[1]]
+class Item:
+    def __init__(self, name, price, tags):
+        self.name, self.price, self.tags = name, price, tags
+
+
+class Node:
+    def __init__(self, value):
+        self.value = value
+        self.children = []
+
+    def add(self, value):
+        self.children.append(Node(value))
+        return self.children[-1]
+
+
+class Shop(OrderedDict):
+    @property
+    def cheap(self):
+        return [item for item in self.values() if item.price < 900]
+
+
+def classes():
+    level = [Node(0)]
+    for depth in range(8):
+        level = [node.add(1000 * depth + i) for node in level for i in range(2)]
+    shop = Shop((item.name, item) for item in (Item("item %d" % i, i * 1.5, ["tag %d" % i]) for i in range(1500)))
+    return level, shop, shop.cheap
+
+
+async def fetch(i, cache):
+    await asyncio.sleep(0)
+    cache["key %d" % i] = [i] * (i % 20)
+    return bytes(i % 300)
+
+
+async def numbers(n):
+    for i in range(n):
+        await asyncio.sleep(0)
+        yield 10000 + i
+
+
+def count(n):
+    for i in range(n):
+        yield "line %d" % i
+
+
+async def serve():
+    cache = {}
+    kept = await asyncio.gather(*[fetch(i, cache) for i in range(400)])
+    queue = deque()
+    async for n in numbers(200):
+        queue.append((n, str(n)))
+    begun = [count(i + 1) for i in range(200)]
+    return cache, kept, queue, [numbers(i) for i in range(50)], begun, [next(g) for g in begun]
+
+
+def coroutines():
+    loop = asyncio.new_event_loop()
+    return loop, loop.run_until_complete(serve())
+
+
+def database():
+    base = sqlite3.connect(":memory:")
+    base.execute("create table orders (id integer primary key, name text, price real)")
+    base.executemany("insert into orders (name, price) values (?, ?)", (("order %d" % i, i / 7) for i in range(2000)))
+    rows = base.execute("select * from orders where price > 100").fetchall()
+    base.row_factory = sqlite3.Row
+    return base, rows, list(base.execute("select name, price from orders order by price desc limit 200"))
+
+
+work = {f.__name__: f for f in (texts, objects, parsed, classes, coroutines, database)}[sys.argv[1]]
+if sys.argv[1] == "coroutines":
+    import asyncio
+    asyncio.new_event_loop().close()
+elif sys.argv[1] == "database":
+    import sqlite3
 json.loads(json.dumps([1, "a", None, 0.5]))
 re.findall("a[0-9]+", "")
-if sys.argv[2:] == ["wait"]:
+if sys.argv[2:]:
     print("ready", flush=True)
     sys.stdin.readline()
-elif sys.argv[2:]:
-    tracemalloc.start()
+    if sys.argv[2] != "wait":
+        tracemalloc.start()
 kept = work()
 if tracemalloc.is_tracing():
-    lines = {}
+    lines = {"total": [tracemalloc.get_traced_memory()[0], 0]}
     for line in tracemalloc.take_snapshot().statistics("lineno"):
         frame = line.traceback[0]
         if frame.filename != tracemalloc.__file__:

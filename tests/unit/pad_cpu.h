@@ -8,7 +8,10 @@
 #include "arch/arch.h"
 #include "unwind/unwind.h"
 
-/* Else the compiler would take the address of a local symbol from the GOT. */
+/*
+ * Else the compiler would take the address of a local symbol from the GOT. Code is put into .text,
+ * and the section from before restored: without optimization, the compiler continues in that.
+ */
 #define FAKE_SYMBOLS                                                                        \
 	".globl fake_malloc, fake_free, fake_realloc, fake_posix, fake_new, fake_delete\n" \
 	".globl fake_throw, call_keeping\n"
@@ -51,7 +54,7 @@ static inline struct stack_view view_at_entry(const ucontext_t *uc)
 			 : "rbx", "r12", "r13", "r14", "r15")
 
 #define FAKE_ALLOCATOR                                                                                              \
-	".text\n"                                                                                                   \
+	".pushsection .text\n"                                                                                      \
 	"fake_malloc: .cfi_startproc\n mov $16, %eax\n test %rdi, %rdi\n js 1f\n"                                   \
 	" lock xadd %rax, fake_next(%rip)\n ret\n1: xor %eax, %eax\n ret\n.cfi_endproc\n"                           \
 	"fake_free: .cfi_startproc\n test %rdi, %rdi\n je 1f\n lock incq fake_frees(%rip)\n1: ret\n.cfi_endproc\n"  \
@@ -66,11 +69,11 @@ static inline struct stack_view view_at_entry(const ucontext_t *uc)
 	"fake_handle: .cfi_startproc\n push %rbx\n.cfi_def_cfa_offset 16\n.cfi_offset 3,-16\n mov %rsi, %rbx\n" \
 	" test %rdx, %rdx\n je 1f\n inc %rdi\n mov $1, %esi\n xor %edx, %edx\n mov pad_handle(%rip), %rax\n call *%rax\n dec %rbx\n" \
 	"1: mov $100, %edi\n call *nested_alloc(%rip)\n dec %rbx\n jne 1b\n pop %rbx\n.cfi_def_cfa_offset 8\n ret\n.cfi_endproc\n" \
-	" .skip 64, 0x90\n" /* what follows could look like a branch to the last one */
+	" .skip 64, 0x90\n .popsection\n" /* what follows could look like a branch to the last one */
 
 /* Calls @fn(arg) with every register set; returns a mask of those that it changed, that of the result aside. */
 #define CALL_KEEPING                                                                                            \
-	".text\n"                                                                                               \
+	".pushsection .text\n"                                                                                  \
 	"call_keeping: .cfi_startproc\n"                                                                        \
 	" push %rbp\n push %rbx\n push %r12\n push %r13\n push %r14\n push %r15\n push %rdx\n"                  \
 	" .cfi_adjust_cfa_offset 56\n .cfi_offset 6,-16\n .cfi_offset 3,-24\n .cfi_offset 12,-32\n"             \
@@ -88,7 +91,8 @@ static inline struct stack_view view_at_entry(const ucontext_t *uc)
 	" or %rdx, %rsi\n or %rcx, %rsi\n or %r8, %rsi\n or %r9, %rsi\n or %r10, %rsi\n or %r11, %rsi\n"        \
 	" or %rbx, %rsi\n or %r12, %rsi\n or %r13, %rsi\n or %r14, %rsi\n or %r15, %rsi\n or %rbp, %rsi\n"      \
 	" pop %rdx\n mov %rax, (%rdx)\n mov %rsi, %rax\n"                                                       \
-	" pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n ret\n .cfi_endproc\n"
+	" pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n ret\n .cfi_endproc\n"  \
+	".popsection\n"
 
 #elif defined(__aarch64__)
 
@@ -126,7 +130,7 @@ static inline struct stack_view view_at_entry(const ucontext_t *uc)
 			 : "x19", "x20", "x21", "x27", "x28")
 
 #define FAKE_ALLOCATOR                                                                                         \
-	".text\n.balign 4\n"                                                                                   \
+	".pushsection .text\n.balign 4\n"                                                                       \
 	"fake_malloc: .cfi_startproc\n mov x17, x0\n mov x0, #0\n tbnz x17, #63, 1f\n"                         \
 	" adrp x16, fake_next\n add x16, x16, :lo12:fake_next\n sub sp, sp, #16\n.cfi_def_cfa_offset 16\n"     \
 	" stp x1, x2, [sp]\n2: ldaxr x0, [x16]\n add x1, x0, #16\n stlxr w2, x1, [x16]\n cbnz w2, 2b\n"        \
@@ -145,7 +149,7 @@ static inline struct stack_view view_at_entry(const ucontext_t *uc)
 	"fake_delete: .cfi_startproc\n adrp x16, nested_free\n ldr x16, [x16, :lo12:nested_free]\n br x16\n"   \
 	".cfi_endproc\n"                                                                                       \
 	"fake_throw: .cfi_startproc\n mov w0, #7\n ret\n.cfi_endproc\n"                                        \
-	" .skip 64\n"
+	" .skip 64\n.popsection\n"
 
 /* x16 and x17 may be changed by any call; x18 is the platform's. */
 #define SAVED_PAIRS(do)                                                                     \
@@ -158,13 +162,13 @@ static inline struct stack_view view_at_entry(const ucontext_t *uc)
 #define SET_KEPT(n) " add x" #n ", x0, #" #n "\n"
 #define TEST_KEPT(n) " sub x" #n ", x" #n ", x17\n sub x" #n ", x" #n ", #" #n "\n orr x16, x16, x" #n "\n"
 #define CALL_KEEPING                                                                           \
-	".text\n.balign 4\n"                                                                   \
+	".pushsection .text\n.balign 4\n"                                                      \
 	"call_keeping: .cfi_startproc\n stp x29, x30, [sp, #-112]!\n .cfi_def_cfa_offset 112\n" \
 	" .cfi_offset 29,-112\n .cfi_offset 30,-104\n" SAVED_PAIRS(SAVE_PAIR)                  \
 	" stp x1, x2, [sp, #96]\n mov x16, x0\n mov x0, x1\n" KEPT(SET_KEPT)                   \
 	" blr x16\n ldr x17, [sp, #96]\n mov x16, #0\n" KEPT(TEST_KEPT)                        \
 	" ldr x1, [sp, #104]\n str x0, [x1]\n mov x0, x16\n" SAVED_PAIRS(LOAD_PAIR)            \
-	" ldp x29, x30, [sp], #112\n .cfi_def_cfa_offset 0\n ret\n .cfi_endproc\n"
+	" ldp x29, x30, [sp], #112\n .cfi_def_cfa_offset 0\n ret\n .cfi_endproc\n.popsection\n"
 
 #endif
 #endif

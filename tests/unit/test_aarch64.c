@@ -1,6 +1,7 @@
 /*
  * aarch64's moved instructions and stubs, on any CPU: compared with what the assembler makes of
- * their meaning. scripts/check-arm64 executes them. And the operands of its probes.
+ * their meaning; on aarch64 also executed, where they must compute what the originals compute. And
+ * the operands of its probes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +18,8 @@
 #include <errno.h>
 
 #include "arch/aarch64/aarch64.h"
+
+#include <sys/mman.h>
 #endif
 
 #define FROM 0x401000u
@@ -194,6 +197,161 @@ static void test_operands(void **state)
 	}
 }
 
+#if defined(__aarch64__)
+
+#define STUB_ROOM 96
+
+typedef uint64_t (*function)(uint64_t a, uint64_t b);
+
+/*
+ * Functions that differ in their first instruction; the label NAME_end is after each. All are
+ * global: else the compiler would take the address of a local symbol from the GOT.
+ */
+#define ASM_FUNCTION(name, body)                                                       \
+	__asm__(".pushsection .text\n.balign 16\n.globl " #name ", " #name "_end\n" #name ":\n" body \
+		"\n" #name "_end:\n nop\n.popsection\n");                             \
+	uint64_t name(uint64_t a, uint64_t b);                                         \
+	extern const uint8_t name##_end[]
+
+/* Calls @fn with flags that depend on the arguments, and its return address in x9, too. */
+uint64_t enter(function fn, uint64_t a, uint64_t b);
+__asm__(".pushsection .text\n.balign 16\n.globl enter\nenter:\n mov x16, x0\n mov x0, x1\n mov x1, x2\n cmp x0, x1\n"
+	" mov x9, x30\n br x16\n.popsection\n");
+
+uint64_t table_word = 77;
+
+#define EITHER " add x0, x1, #5\n ret\n1: add x0, x1, #9\n ret"
+ASM_FUNCTION(f_frame, "stp x29, x30, [sp, #-16]!\n add x0, x0, x1\n ldp x29, x30, [sp], #16\n ret");
+ASM_FUNCTION(f_signed, "hint #25\n stp x29, x30, [sp, #-16]!\n add x0, x0, x1\n"
+		       " ldp x29, x30, [sp], #16\n hint #29\n ret");
+ASM_FUNCTION(f_landing, "hint #34\n add x0, x0, x1\n ret");
+ASM_FUNCTION(f_branch, "b f_frame");
+ASM_FUNCTION(f_zero, "cbz x0, 1f\n" EITHER);
+ASM_FUNCTION(f_not_zero, "cbnz w1, 1f\n" EITHER);
+ASM_FUNCTION(f_bit, "tbz x0, #1, 1f\n" EITHER);
+ASM_FUNCTION(f_high_bit, "tbnz x0, #40, 1f\n" EITHER);
+ASM_FUNCTION(f_less, "b.lo 1f\n" EITHER);
+ASM_FUNCTION(f_address, "adr x2, 1f\n ldr x2, [x2]\n add x0, x0, x2\n ret\n .balign 8\n1: .quad 78");
+ASM_FUNCTION(f_page, "adrp x2, table_word\n ldr x2, [x2, :lo12:table_word]\n add x0, x0, x2\n ret");
+ASM_FUNCTION(f_literal, "ldr x2, 1f\n add x0, x0, x2\n ret\n .balign 8\n1: .quad 0x123456789");
+ASM_FUNCTION(f_signed_literal, "ldrsw x2, 1f\n add x0, x0, x2\n ret\n1: .long -7");
+ASM_FUNCTION(f_short_literal, "ldr w2, 1f\n add x0, x0, x2\n ret\n1: .long -7");
+ASM_FUNCTION(f_call, "bl 1f\n add x0, x0, #1\n ret x9\n1: add x0, x0, x1\n ret");
+ASM_FUNCTION(f_loop, "sub x1, x1, #1\n add x0, x0, #2\n cbnz x1, f_loop\n ret");
+
+static const struct known {
+	const char *name;
+	function fn;
+	const uint8_t *end;
+	bool is_alone; /* refers to nothing outside, so that a copy does the same */
+} known[] = {
+#define KNOWN(name, is_alone) {#name, name, name##_end, is_alone}
+	KNOWN(f_frame, true),          KNOWN(f_signed, true),        KNOWN(f_landing, true),
+	KNOWN(f_branch, false),        KNOWN(f_zero, true),          KNOWN(f_not_zero, true),
+	KNOWN(f_bit, true),            KNOWN(f_high_bit, true),      KNOWN(f_less, true),
+	KNOWN(f_address, true),        KNOWN(f_page, false),         KNOWN(f_literal, true),
+	KNOWN(f_signed_literal, true), KNOWN(f_short_literal, true), KNOWN(f_call, true),
+	KNOWN(f_loop, true),
+#undef KNOWN
+};
+
+/* A page that can be written and run, which a branch of this program's text reaches. */
+static uint8_t *code_page(void)
+{
+	uintptr_t text = (uintptr_t)f_frame;
+
+	for (uintptr_t at = ROUND_DOWN(text, 0x10000) + 0x1000000; at < text + 0x7000000;
+	     at += 0x1000000) {
+		void *p = mmap((void *)at, 0x10000, PROT_READ | PROT_WRITE | PROT_EXEC,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+		if (p != MAP_FAILED)
+			return p;
+	}
+	fail_msg("no room near the text");
+	return NULL;
+}
+
+static void compare(const struct known *k, taddr_t moved)
+{
+	static const uint64_t values[] = {0, 1, 2, 7, 1ull << 40, ~0ull};
+
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++)
+		for (uint64_t second = 1; second < 9; second++)
+			if (enter(k->fn, values[i], second) !=
+			    enter((function)(uintptr_t)moved, values[i], second)) // NOLINT
+				fail_msg("%s(%#llx, %llu) differs", k->name,
+					 (unsigned long long)values[i], (unsigned long long)second);
+}
+
+static void make_stub(const struct known *k, const uint8_t *code, uint8_t *at, struct arch_stub *stub)
+{
+	struct arch_move m = {.code = code, .code_size = (size_t)(k->end - (const uint8_t *)k->fn),
+			      .from = (taddr_t)code, .to = (taddr_t)at, .out = at,
+			      .out_size = STUB_ROOM};
+
+	if (aarch64_make_stub(&m, stub) != 0)
+		fail_msg("%s: %s", k->name, m.why);
+	assert_true(stub->size <= STUB_ROOM);
+	assert_int_equal(stub->moved, A64_SIZE);
+	assert_int_equal(stub->patch, (taddr_t)code);
+	assert_int_equal(stub->pushes_return, k->fn == f_call);
+}
+
+static void flush(uint8_t *at, size_t size)
+{
+	__builtin___clear_cache((char *)at, (char *)at + size);
+}
+
+static void test_stub_runs(void **state)
+{
+	uint8_t *page = code_page();
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		const struct known *k = &known[i];
+		uint8_t *at = page + i * STUB_ROOM;
+		struct arch_stub stub;
+
+		make_stub(k, (const uint8_t *)(uintptr_t)k->fn, at, &stub);
+		assert_int_equal(a64_load(at + (stub.trap - stub.call)), A64_BRK);
+		a64_store(at + (stub.trap - stub.call), A64_NOP);
+		flush(at, STUB_ROOM);
+		compare(k, stub.jump);
+		/* its return address in x9 would be that of the stub's caller */
+		if (k->fn != f_call)
+			compare(k, stub.call);
+	}
+	munmap(page, 0x10000);
+}
+
+/*
+ * As the tracer patches: a branch to the moved instruction replaces it. Each copy has a place of its
+ * own, since QEMU 7.2 executed the former code after memcpy().
+ */
+static void test_patched_original_runs(void **state)
+{
+	uint8_t *page = code_page();
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		const struct known *k = &known[i];
+		const uint8_t *code = (const uint8_t *)(uintptr_t)k->fn;
+		struct arch_stub stub;
+
+		if (!k->is_alone)
+			continue;
+		uint8_t *copy = page + i * STUB_ROOM;
+
+		memcpy(copy, code, (size_t)(k->end - code));
+		make_stub(k, copy, copy + 0x8000, &stub);
+		a64_store(copy, b((taddr_t)copy, stub.jump));
+		flush(page, 0x10000);
+		compare(k, (taddr_t)copy);
+	}
+	munmap(page, 0x10000);
+}
+
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -202,6 +360,10 @@ int main(void)
 		cmocka_unit_test(test_stub),
 		cmocka_unit_test(test_syscall_stub),
 		cmocka_unit_test(test_operands),
+#if defined(__aarch64__)
+		cmocka_unit_test(test_stub_runs),
+		cmocka_unit_test(test_patched_original_runs),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,7 +103,7 @@ static void fill(struct sample *s, unsigned *seed)
 	heap_graph_init(g);
 	g->keeps_edges = true;
 	g->blocks = 1 + (unsigned)rand_r(seed) % (MOST - 8);
-	g->block = xcalloc(g->blocks + 1, sizeof(*g->block));
+	g->block = huge_alloc(graph_block_bytes(g));
 	*vec_add(&g->types) = xstrdup("node");
 	*vec_add(&g->types) = xstrdup("node[]");
 	*vec_add(&g->types) = xstrdup("leaf");

@@ -23,7 +23,7 @@ static void begin(struct sample *s, uint32_t blocks, uint32_t owners)
 	heap_graph_init(&s->graph);
 	s->graph.keeps_edges = true;
 	s->graph.blocks = blocks;
-	s->graph.block = xcalloc(blocks + 1, sizeof(*s->graph.block));
+	s->graph.block = huge_alloc(graph_block_bytes(&s->graph));
 	for (uint32_t i = 0; i < blocks; i++) {
 		s->graph.block[i] = (struct graph_block){
 			.addr = 0x1000 + i * UINT64_C(64), .size = 1 + i * 7 % 60,

@@ -37,7 +37,7 @@ const Header = (function () {
 		const sum = { count: 0, bytes: 0 };
 
 		calls.function.forEach((name, i) => {
-			if (/^(free|operator delete)$/.test(name))
+			if (/^(free|operator delete|own free)$/.test(name))
 				return;
 			sum.count += calls.calls[i];
 			sum.bytes += calls.bytes[i];

@@ -23,6 +23,7 @@
 #include "session/inspect/final_scan.h"
 #include "session/inspect/malloc_module.h"
 #include "session/record/recording_run.h"
+#include "session/record/recording_values.h"
 #include "session/out.h"
 #include "session/session.h"
 #include "symbols/code_owner.h"
@@ -454,15 +455,21 @@ static void print_as_info(void *ctx, const char *line)
 	log_info("%s", line);
 }
 
-/* The result of a check is seen although its list is in a file. */
+/*
+ * The result of a check is seen although its list is in a file: each process's, since the summary
+ * of several processes has no such lines.
+ */
 static void announce_sums(const struct session *s, const struct leaks *l)
 {
 	_cleanup_free_ char *head = headline(s, l);
 
 	if (!l->is_checked)
 		return;
+	FILE *collected = log_collect_info(NULL);
+
 	log_info("%s", head);
 	leaks_print_sums(l, print_as_info, NULL);
+	log_collect_info(collected);
 }
 
 static void put_leaks(struct session *s, const struct leaks *l)
@@ -580,6 +587,8 @@ static void find_leaks(struct session *s, struct report *r, uint64_t time_ns, bo
 	leaks_init(l, r, profile_block_clock(s->heap.profile, time_ns),
 		   minimum_age(s, time_ns, is_running));
 	l->is_checked = scan != NULL;
+	l->lost = recording_calls_now(s).lost;
+	l->lost_text = lost_events_text(&l->lost, s->heap.sample.interval);
 	l->suppressions = s->run->suppressions;
 	l->has_entries = o->leaks.gen_suppressions != 0;
 	if (scan) {

@@ -62,17 +62,6 @@ struct call_totals recording_calls_now(const struct session *s)
 static void recording_calls_fill(const struct session *s, const struct recording_span *span,
 				 struct recording *out)
 {
-	static const char *const names[HEAP_FUNCTION_COUNT] = {
-		[FUNCTION_MALLOC] = "malloc",
-		[FUNCTION_CALLOC] = "calloc",
-		[FUNCTION_REALLOC] = "realloc",
-		[FUNCTION_MEMALIGN] = "memalign",
-		[FUNCTION_NEW] = "operator new",
-		[FUNCTION_FREE] = "free",
-		[FUNCTION_DELETE] = "operator delete",
-		[FUNCTION_REQUEST] = "client request",
-		[FUNCTION_RELEASE] = "own free",
-	};
 	char interval[24];
 
 	if (!s->heap.sample.interval)
@@ -89,14 +78,15 @@ static void recording_calls_fill(const struct session *s, const struct recording
 	for (unsigned i = 0; i < HEAP_FUNCTION_COUNT; i++) {
 		const struct call_total *total = &totals.function[i];
 
-		/* without --probe there is not even its name in the recording */
+		/* if there were none there is not even its name in the recording */
 		if (i == FUNCTION_RELEASE && !total->calls)
 			continue;
-		const uint64_t row[CALL_COLUMNS] = {recording_string(out, names[i]),
+		const char *name = heap_function_name(i);
+		const uint64_t row[CALL_COLUMNS] = {recording_string(out, name),
 						    total->calls - base->function[i].calls,
 						    total->bytes - base->function[i].bytes};
 
-		if (row[CALL_CALLS] && names[i])
+		if (row[CALL_CALLS] && name)
 			recording_add(out, RECORDING_CALLS, row);
 	}
 }

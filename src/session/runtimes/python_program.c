@@ -14,9 +14,14 @@
 #include "base/text.h"
 #include "session/options.h"
 #include "session/run.h"
+#include "tracee/state/module.h"
+#include "tracee/state/probe.h"
 #include "tracee/state/space.h"
 
 #define VARIABLE "PYTHONMALLOC="
+
+/* Its allocators: groups of functions. */
+enum { PYTHON_PYMALLOC, PYTHON_MIMALLOC };
 
 static bool wants_objects(const struct options *o)
 {
@@ -30,22 +35,36 @@ static bool wants_objects(const struct options *o)
  */
 void python_program_add_probes(struct run *run)
 {
-	static const char *const functions[] = {
-		"alloc:_PyObject_Malloc:size=arg2",
-		"alloc:_PyObject_Calloc:size=arg3,count=arg2",
-		"realloc:_PyObject_Realloc:arg2,size=arg3",
-		"free:_PyObject_Free:arg2",
+	static const struct {
+		uint8_t group;
+		const char *function;
+	} functions[] = {
+		{PYTHON_PYMALLOC, "alloc:_PyObject_Malloc:size=arg2"},
+		{PYTHON_PYMALLOC, "alloc:_PyObject_Calloc:size=arg3,count=arg2"},
+		{PYTHON_PYMALLOC, "realloc:_PyObject_Realloc:arg2,size=arg3"},
+		{PYTHON_PYMALLOC, "free:_PyObject_Free:arg2"},
+		/* since 3.13: of free-threaded builds, and with PYTHONMALLOC=mimalloc */
+		{PYTHON_MIMALLOC, "alloc:_PyMem_MiMalloc:size=arg2"},
+		{PYTHON_MIMALLOC, "alloc:_PyMem_MiCalloc:size=arg3,count=arg2"},
+		{PYTHON_MIMALLOC, "realloc:_PyMem_MiRealloc:arg2,size=arg3"},
+		{PYTHON_MIMALLOC, "free:_PyMem_MiFree:arg2"},
+		{PYTHON_MIMALLOC, "alloc:_PyObject_MiMalloc:size=arg2"},
+		{PYTHON_MIMALLOC, "alloc:_PyObject_MiCalloc:size=arg3,count=arg2"},
+		{PYTHON_MIMALLOC, "realloc:_PyObject_MiRealloc:arg2,size=arg3"},
+		{PYTHON_MIMALLOC, "free:_PyObject_MiFree:arg2"},
 	};
 	/* PyMem_SetupAllocators, get_current_allocator_name_unlocked, ... */
 	static const char *const setters[] = {
-		"llocator", "_PyObject_DebugMallocStats", "_PyMem_PymallocEnabled", NULL};
+		"llocator", "_PyObject_DebugMallocStats", "_PyMem_PymallocEnabled",
+		"_PyMem_MimallocEnabled", "AllocatedBlocks", NULL};
 	const struct options *o = run->options;
 
 	if ((o->children.python_malloc != PYTHON_MALLOC_AUTO &&
 	     o->children.python_malloc != PYTHON_MALLOC_PROBE) || !wants_objects(o))
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(functions); i++)
-		custom_probes_add_pointed(&run->probes, functions[i], setters);
+		custom_probes_add_pointed(&run->probes, functions[i].function, setters,
+					  functions[i].group);
 }
 
 static int is_python_symbol(void *ctx, const struct elf_symbol *sym)
@@ -54,8 +73,54 @@ static int is_python_symbol(void *ctx, const struct elf_symbol *sym)
 	return sym->name && strcmp(sym->name, "Py_BytesMain") == 0;
 }
 
-/* It has the interpreter, or calls that of its library. */
-static bool is_python(const struct address_space *s)
+/* The library of a free-threaded build, "libpython3.13t.so.1.0"; its debug build is "3.13td". */
+static bool is_free_threaded_name(const char *name)
+{
+	static const char prefix[] = "libpython3.";
+
+	if (strncmp(name, prefix, strlen(prefix)) != 0)
+		return false;
+	name += strlen(prefix);
+	return name[strspn(name, "0123456789")] == 't';
+}
+
+bool python_program_is_free_threaded(const struct elf_file *elf)
+{
+	uint64_t word[3]; /* _Py_DebugOffsets, of 3.13 and later */
+	GElf_Shdr section;
+
+	if (elf_file_section(elf->elf, ".PyRuntime", &section)) {
+		_cleanup_free_ uint8_t *data = elf_file_read(elf, section.sh_offset, sizeof(word));
+
+		if (!data)
+			return false;
+		memcpy(word, data, sizeof(word));
+		return memcmp(word, "xdebugpy", sizeof(word[0])) == 0 && word[2];
+	}
+	Elf_Scn *dynamic = elf_file_section(elf->elf, ".dynamic", &section);
+	Elf_Data *data = dynamic ? elf_getdata(dynamic, NULL) : NULL;
+	GElf_Dyn entry;
+
+	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
+		const char *name = elf_strptr(elf->elf, section.sh_link, entry.d_un.d_val);
+
+		if (entry.d_tag == DT_NEEDED && name && is_free_threaded_name(name))
+			return true;
+	}
+	return false;
+}
+
+bool python_program_watches(const struct module *m, bool is_free_threaded)
+{
+	return m->sites && m->sites->pointed >> (is_free_threaded ? PYTHON_MIMALLOC :
+								    PYTHON_PYMALLOC) & 1;
+}
+
+/*
+ * It has the interpreter, or calls that of its library. Not a free-threaded build, which has no
+ * allocator but its own, and ends if the variable names another one.
+ */
+static bool takes_variable(const struct address_space *s)
 {
 	const pid_t pid = s->processes.reader;
 	_cleanup_free_ char *exe = xasprintf("/proc/%d/exe", (int)pid);
@@ -68,6 +133,7 @@ static bool is_python(const struct address_space *s)
 	bool result = elf_file_section(elf->elf, ".PyRuntime", NULL) ||
 		      (is_named && elf_file_each_symbol(elf, is_python_symbol, NULL));
 
+	result = result && !python_program_is_free_threaded(elf);
 	elf_file_release(elf);
 	return result;
 }
@@ -155,7 +221,7 @@ const char *python_program_variable(void *ctx, const struct address_space *s)
 	bool is_wanted = o->children.python_malloc == PYTHON_MALLOC_AUTO ||
 			 o->children.python_malloc == PYTHON_MALLOC;
 
-	if (!is_wanted || !o->command || !wants_objects(o) || !is_python(s) ||
+	if (!is_wanted || !o->command || !wants_objects(o) || !takes_variable(s) ||
 	    python_program_has_variable(s, &is_malloc))
 		return NULL;
 	const struct arguments a = read_arguments(pid);

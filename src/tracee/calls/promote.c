@@ -159,9 +159,9 @@ static struct pad_probe describe(const struct address_space *s, const struct tra
 	case PROBE_MARKED_ALLOC:
 	case PROBE_MARKED_FREE:
 		d = (struct pad_probe){.function = FUNCTION_REQUEST,
+				       .release_function = FUNCTION_RELEASE,
 				       .count_arg = PAD_NO_ARG,
 				       .align_arg = PAD_NO_ARG,
-				       .block_arg = PAD_NO_ARG,
 				       .out_arg = PAD_NO_ARG};
 		d.kind = probe->kind == PROBE_REQUEST ? PAD_REQUEST :
 			 probe->kind == PROBE_MARKED_ALLOC ? PAD_MARKED_ALLOC : PAD_MARKED_FREE;

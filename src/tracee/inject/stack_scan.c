@@ -68,8 +68,9 @@ static taddr_t stack_end(struct target *t, struct thread *th, const struct arch_
 }
 
 /*
- * Calls @fn for the pc and every word on the stack of @th that might be a code address. Nothing
- * returns to what is in the red zone: words of calls that have returned stay there.
+ * Calls @fn for the pc and every word on the stack of @th that might be a code address, and for the
+ * link register, if calls use one. Nothing returns to what is in the red zone: words of calls that
+ * have returned stay there.
  */
 static void each_word(struct target *t, struct address_space *s, struct thread *th, word_fn *fn,
 		      void *ctx)
@@ -79,6 +80,8 @@ static void each_word(struct target *t, struct address_space *s, struct thread *
 	if (ptrace_get_regs(th->tid, &regs) != 0)
 		return;
 	fn(ctx, regs.word[t->arch->pc]);
+	if (!t->arch->return_size)
+		fn(ctx, regs.word[t->arch->link]);
 	_cleanup_free_ uint64_t *buf = xmalloc(CHUNK);
 	taddr_t at = ROUND_DOWN(regs.word[t->arch->sp], (taddr_t)8);
 	for (taddr_t end = stack_end(t, th, &regs); at < end; at += CHUNK) {

@@ -242,16 +242,10 @@ void heap_sampling_add_totals(const struct address_space *s, struct call_totals 
 	}
 }
 
-/* Sizes that no object can have count no bytes. */
 static void count_call(struct heap_sampling *h, const struct heap_event *ev)
 {
-	struct call_total *total = &h->totals.function[ev->function];
-
-	if (ev->is_inner || ev->kind == HEAP_REALLOC_BEGIN)
-		return;
-	total->calls++;
-	if (ev->kind != HEAP_FREE && ev->size <= PTRDIFF_MAX)
-		total->bytes += ev->size;
+	if (!ev->is_inner && ev->kind != HEAP_REALLOC_BEGIN)
+		call_totals_count(&h->totals, ev->function, ev->kind == HEAP_FREE, ev->size);
 }
 
 /* -- events -- */

@@ -303,10 +303,11 @@ int custom_probes_add(struct custom_probes *p, const char *text)
 }
 
 void custom_probes_add_pointed(struct custom_probes *p, const char *text,
-			       const char *const *setters)
+			       const char *const *setters, uint8_t group)
 {
-	CHECK(add(p, text) == NULL);
+	CHECK(add(p, text) == NULL && group < 8);
 	p->list.data[p->list.count - 1]->setters = setters;
+	p->list.data[p->list.count - 1]->group = group;
 }
 
 struct custom_probe *custom_probes_within(struct custom_probes *p, const char *name, size_t size)

@@ -34,6 +34,7 @@ struct custom_probe {
 	 * together, in files that have each without copies (function_copies.h); NULL = otherwise
 	 */
 	const char *const *setters;
+	uint8_t group; /* of those with setters: custom_probes_add_pointed */
 	/* another one of the same function, which has its calls; NULL = none */
 	const struct custom_probe *same;
 };
@@ -48,9 +49,12 @@ struct custom_probes {
 
 /* Adds the probes of @text to @p. 0, or -errno after a message. */
 int custom_probes_add(struct custom_probes *p, const char *text);
-/* Adds one that is called by a pointer, which functions with names like @setters set. */
+/*
+ * Adds one that is called by a pointer, which functions with names like @setters set. Those of a
+ * group, below 8, pass blocks between them: all of them are watched, or none.
+ */
 void custom_probes_add_pointed(struct custom_probes *p, const char *text,
-			       const char *const *setters);
+			       const char *const *setters, uint8_t group);
 /* The function of --within whose name is the first @size bytes at @name; added if it is new. */
 struct custom_probe *custom_probes_within(struct custom_probes *p, const char *name, size_t size);
 void custom_probes_deinit(struct custom_probes *p);

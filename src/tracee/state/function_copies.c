@@ -74,9 +74,10 @@ static void note_hint(void *ctx, taddr_t at)
 	s->is_found = found < 0 ? f->kind == ELF_FUNCTION : found & ~ARCH_REFERS_BRANCH;
 }
 
-bool function_may_have_copies(struct elf_file *file, uint64_t vaddr, const char *const *setters)
+bool functions_may_have_copies(struct elf_file *file, const uint64_t *vaddr, size_t count,
+			       const char *const *setters)
 {
-	struct copy_search s = {.file = file, .function = vaddr, .setters = setters};
+	struct copy_search s = {.file = file, .setters = setters};
 
 	elf_file_each_symbol(file, note_setter, &s);
 	elf_functions_find(file, &s.functions);
@@ -92,8 +93,11 @@ bool function_may_have_copies(struct elf_file *file, uint64_t vaddr, const char 
 
 		s.code = &code;
 		s.is_found = !bytes;
-		if (bytes)
-			arch_native->each_hint(&code, vaddr, vaddr + 1, note_hint, &s);
+		for (size_t k = 0; k < count && !s.is_found; k++) {
+			s.function = vaddr[k];
+			s.examined = 0;
+			arch_native->each_hint(&code, vaddr[k], vaddr[k] + 1, note_hint, &s);
+		}
 	}
 	vec_deinit(&s.allowed);
 	vec_deinit(&s.functions.list);

@@ -16,10 +16,11 @@
 struct elf_file;
 
 /*
- * Whether code of @file uses the address of the function at @vaddr otherwise than to call it, so
- * that there may be copies, or whether that is unknown. Functions whose names contain one of
- * @setters, which ends with NULL, may use it.
+ * Whether code of @file uses the address of one of the @count functions at @vaddr otherwise than to
+ * call it, so that there may be copies, or whether that is unknown. Functions whose names contain
+ * one of @setters, which ends with NULL, may use it.
  */
-bool function_may_have_copies(struct elf_file *file, uint64_t vaddr, const char *const *setters);
+bool functions_may_have_copies(struct elf_file *file, const uint64_t *vaddr, size_t count,
+			       const char *const *setters);
 
 #endif

@@ -422,27 +422,50 @@ static void drop_strings(struct search *search)
 	search->sites->list.count = kept;
 }
 
-/* Functions that are called by pointers: all of them, or none, for blocks are passed between. */
+static bool is_of_group(const struct probe *p, uint8_t group)
+{
+	return custom_probe_is_pointed(p) && p->custom->group == group;
+}
+
+/* Whether all functions of @group are there, and no copies of them. */
+static bool has_group(const struct search *search, uint8_t group)
+{
+	const struct probe_sites *sites = search->sites;
+	const char *const *setters = NULL;
+	VEC(uint64_t) found = {0};
+	size_t wanted = 0;
+
+	for (size_t i = 0; search->custom && i < search->custom->list.count; i++)
+		wanted += is_of_group(&search->custom->list.data[i]->probe, group);
+	for (size_t i = 0; i < sites->list.count; i++) {
+		const struct probe_site *s = &sites->list.data[i];
+
+		if (!is_of_group(s->probe, group))
+			continue;
+		setters = s->probe->custom->setters;
+		*vec_add(&found) = s->vaddr;
+	}
+	bool result = found.count && found.count == wanted &&
+		      !functions_may_have_copies(search->file, found.data, found.count, setters);
+
+	vec_deinit(&found);
+	return result;
+}
+
+/* Functions that are called by pointers: all of a group, or none. */
 static void check_pointed(struct search *search)
 {
 	struct probe_sites *sites = search->sites;
-	size_t wanted = 0, found = 0, kept = 0;
+	size_t kept = 0;
 
-	for (size_t i = 0; search->custom && i < search->custom->list.count; i++)
-		wanted += custom_probe_is_pointed(&search->custom->list.data[i]->probe);
-	for (size_t i = 0; i < sites->list.count; i++)
-		found += custom_probe_is_pointed(sites->list.data[i].probe);
-	for (size_t i = 0; found == wanted && i < sites->list.count; i++) {
-		const struct probe_site *s = &sites->list.data[i];
+	for (uint8_t group = 0; group < 8; group++)
+		sites->pointed |= (uint8_t)(has_group(search, group) << group);
+	for (size_t i = 0; i < sites->list.count; i++) {
+		const struct probe *p = sites->list.data[i].probe;
 
-		if (custom_probe_is_pointed(s->probe) &&
-		    function_may_have_copies(search->file, s->vaddr, s->probe->custom->setters))
-			found = 0;
-	}
-	sites->has_pointed = found && found == wanted;
-	for (size_t i = 0; i < sites->list.count; i++)
-		if (sites->has_pointed || !custom_probe_is_pointed(sites->list.data[i].probe))
+		if (!custom_probe_is_pointed(p) || sites->pointed >> p->custom->group & 1)
 			sites->list.data[kept++] = sites->list.data[i];
+	}
 	sites->list.count = kept;
 }
 

@@ -100,7 +100,7 @@ struct probe_sites {
 	VEC(struct probe_again) again;
 	/* an address of the user's cannot be that of a function of malloc's family */
 	bool is_refused;
-	bool has_pointed;  /* those of struct custom_probe.setters are in the list */
+	uint8_t pointed;   /* a bit for each struct custom_probe.group that is in the list */
 	uint64_t r_debug; /* vaddr of the dynamic linker's struct r_debug; 0 = not in this file */
 };
 

@@ -2,21 +2,28 @@
 
 Valgrind takes most of the time of a test that runs it next to ptmem, and gives the same each time. A digest is made
 of everything that its answer depends on (command, environment, program, libraries, versions) and of what ptmem
-gave. Where it is the one in tests/golden/confirmed, Valgrind was asked for just this and agreed. Everything else is asked
+gave. What memcheck says of leaks is kept as text, by a digest of what it was given. Where it is the one in tests/golden/confirmed, Valgrind was asked for just this and agreed. Everything else is asked
 again: another compiler's program, another libc or Valgrind, another result. So a digest never makes a
 test fail, and lets none pass that did not pass beside Valgrind. `make peers` asks for all and rewrites the file.
 """
 
+import functools
+import glob
 import hashlib
 import json
+import lzma
 import os
 import re
 import struct
+import sys
 
 import harness
 
 KEPT = os.path.join(harness.ROOT, "tests/golden/confirmed")
 OWN = os.path.join(harness.BUILD, "confirmed")  # of this build: a file for each
+# What memcheck said, {digest of all that it was given: its text}; of this build, a file for each text.
+SAID = os.path.join(harness.ROOT, "tests/golden/memcheck.json.xz")
+OWN_SAID = os.path.join(harness.BUILD, "memcheck")
 ASKED = os.environ.get("PTMEM_PEERS") == "ask"
 ALLOCATED, NO_BITS = 2, 8
 # What names and numbers come from, beside the memory image: symbols, and the compiler's version.
@@ -109,3 +116,69 @@ def confirm(t, name, command, env, result, compare):
     if ASKED or digest not in kept(name):
         compare()
         keep(name, digest)
+
+
+# memcheck's results are read by the tests, which compare them in several ways: its texts are kept.
+
+def places(t):
+    """[(path, what it is called in texts that are kept)]"""
+    return ((t.directory, "@TEST@"), (harness.BUILD, "@BUILD@"), (harness.ROOT, "@ROOT@"))
+
+
+@functools.cache
+def said_texts():
+    try:
+        with lzma.open(SAID, "rt", encoding="utf-8") as file:
+            return json.load(file)
+    except FileNotFoundError:
+        return {}
+
+
+def given_digest(t, tool, argv, options, preloaded):
+    """Of everything that the answer of @tool about @argv depends on: contents of what is executed and read, not their places."""
+    texts = []
+    for path in (option.partition("=")[2] for option in options):
+        if os.path.isfile(path):
+            with open(path, encoding="utf-8") as file:
+                texts.append(file.read())
+    files = [path for path in (*argv, preloaded, tool) if os.path.isfile(path)]
+    inputs = [options, argv, texts, [code_of(path) for path in (*files, *t.libraries(argv[0]))], sources(argv[0]),
+              t.run([tool, "--version"]).out.decode()]
+    return hashlib.sha256(without_places(t, inputs).encode()).hexdigest()[:32]
+
+
+def memcheck_said(t, tool, argv, options, preloaded, ask):
+    """What memcheck prints about @argv: from tests/golden/memcheck.json.xz, or this build, if it was given the same before;
+    else what @ask() returns, which is kept in this build."""
+    digest = given_digest(t, tool, argv, options, preloaded)
+    path = os.path.join(OWN_SAID, digest)
+    text = None if ASKED else said_texts().get(digest)
+    if text is None and not ASKED and os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    if text is not None:
+        for place, name in places(t):
+            text = text.replace(name, place)
+        return text
+    answer = text = ask()
+    for place, name in places(t):
+        text = text.replace(place, name)
+    os.makedirs(OWN_SAID, exist_ok=True)
+    with open("%s.%d" % (path, os.getpid()), "w", encoding="utf-8") as file:
+        file.write(re.sub(r"(?m)^==\d+==", "==1==", text))
+    os.replace(file.name, path)
+    return answer
+
+
+def keep_texts():
+    """What this build was told becomes what is kept."""
+    said = {}
+    for path in sorted(glob.glob(os.path.join(OWN_SAID, "*"))):
+        with open(path, encoding="utf-8") as file:
+            said[os.path.basename(path)] = file.read()
+    with lzma.open(SAID, "wt", encoding="utf-8") as file:
+        json.dump(said, file, indent=0, sort_keys=True)
+
+
+if __name__ == "__main__" and sys.argv[1:] == ["keep-memcheck"]:
+    keep_texts()

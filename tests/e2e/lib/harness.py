@@ -271,10 +271,13 @@ class Context:
         return self.run(argv, **how)
 
     def memcheck(self, argv, *options):
-        """memcheck's output about leaks of @argv, whose heap is at addresses that no number looks like."""
-        result = self.run([self.program("valgrind"), "--leak-check=full", "--show-leak-kinds=all", "--num-callers=40",
-                           *options, *argv], env={"LD_PRELOAD": os.path.join(TARGETS, "high_heap.so")})
-        return result.err.decode()
+        """memcheck's output about leaks of @argv, whose heap is at addresses that no number looks like, and which allocates
+        the same each time: it may be kept from an earlier run."""
+        import confirmed  # which needs this module
+        tool, preloaded = self.program("valgrind"), os.path.join(TARGETS, "high_heap.so")
+        options = ["--leak-check=full", "--show-leak-kinds=all", "--num-callers=40", *options]
+        return confirmed.memcheck_said(self, tool, argv, options, preloaded, lambda: self.run(
+            [tool, *options, *argv], env={"LD_PRELOAD": preloaded}).err.decode())
 
     def profile(self, argv, options=(), cwd=None, prefix=(), **how):
         """`PREFIX ptmem --stats OPTIONS -- ARGV`, in a directory of its own."""
