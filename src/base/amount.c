@@ -76,6 +76,28 @@ const char *amount_parse(const char *text, double *out)
 	return end == &text[strspn(text, "0123456789.")] ? end : NULL;
 }
 
+bool amount_parse_age(const char *text, struct amount_age *out)
+{
+	static const struct {
+		const char *name;
+		double seconds;
+	} units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+	double number;
+	const char *end = isdigit((unsigned char)*text) ? amount_parse(text, &number) : NULL;
+
+	*out = (struct amount_age){0};
+	if (end && strcmp(end, "%") == 0) {
+		out->percent = number;
+		return number <= 100;
+	}
+	for (size_t i = 0; end && i < ARRAY_SIZE(units); i++)
+		if (strcmp(end, units[i].name) == 0) {
+			out->seconds = number * units[i].seconds;
+			return true;
+		}
+	return false;
+}
+
 const char *amount_parse_unit(const char *text, double base, double *value)
 {
 	static const char units[] = "KMGT";

@@ -37,6 +37,14 @@ const char *amount_error(double bytes, double error, char out[static AMOUNT_SIZE
 /* "12 bytes", "51.1 MiB (53,582,233 bytes)". The caller frees it. */
 char *amount_exact(double bytes);
 
+/* An age: of a number of seconds, or of a share of a run. The other is 0. */
+struct amount_age {
+	double seconds, percent;
+};
+
+/* Of "2.5", "2.5s", "300ms", "10m", "1h", "2d" or "40%" (up to 100). False: it is no such text. */
+bool amount_parse_age(const char *text, struct amount_age *out);
+
 /*
  * The number at @text, of digits with one point at most: the end, or NULL if it is none. @text
  * begins with a digit.

@@ -395,7 +395,8 @@ void explain_refusal(const char *name, enum attach_problem problem)
 		log_error("%s: a 32-bit program (or one of another machine): not supported", name);
 	else
 		log_error("%s: no malloc or other allocation function found in it, and it loads no "
-			  "library; %s", name,
+			  "library; if it only executes another program, \"ptmem env %s ...\" "
+			  "profiles that one; otherwise: %s", name, name,
 			  is_go(name) ? "it is a Go program: --inspect-at-exit shows the heap "
 					"profile that it keeps" :
 					"a stripped static program (keep its symbols)? "

@@ -659,6 +659,9 @@ static const char *find_contradiction(const struct options *o)
 		return "--budget changes the sampling interval: --heap-sample=1 has none";
 	if (o->tracing.budget > 0 && o->tracing.probes == PROBES_BREAK)
 		return "--budget changes nothing with --probes=break, where every call stops";
+	if (is_given(o, "max-wait") && o->tracing.probes == PROBES_BREAK)
+		return "--max-wait changes nothing with --probes=break, where each call waits for "
+		       "ptmem";
 	if (o->inspect.what && !o->command && is_given(o, "heap-sample"))
 		return "--inspect looks at the whole heap once: there is nothing for --heap-sample "
 		       "to choose";

@@ -38,6 +38,11 @@ static bool less_messages(const char *text, void *field)
 	return true;
 }
 
+static bool parse_age(const char *text, void *field)
+{
+	return text && amount_parse_age(text, field);
+}
+
 static bool parse_help(const char *text, void *field)
 {
 	*(enum help_mode *)field = text ? HELP_ALL : HELP_EVERYDAY;
@@ -448,8 +453,9 @@ static const struct option_row rows[] = {
 	 .value = "FILE",
 	 .text = "where that list goes instead of stderr: JSON if\nFILE ends in .json, else text",
 	 .brief = "where lists of leaks go"},
-	{.name = "older-than", .type = OPT_TIME, AT(leaks.older_than), OPTION_RANGE(0, 1e9),
+	{.name = "older-than", .type = OPT_PARSED, .parse = parse_age, AT(leaks.older_than),
 	 .value = "TIME",
+	 .takes = "an age (300ms, 2.5, 10m, 1h, 2d), or a share of the run (10%)",
 	 .text = "leave out younger blocks [0; of a process that runs\non: 10 % of the run]"},
 	{.name = "show-leak-kinds", .type = OPT_SET, AT(leaks.shown_kinds),
 	 OPTION_CHOICES(leak_kinds),

@@ -380,7 +380,7 @@ static void set_defaults(struct options *o)
 {
 	*o = (struct options){
 		.messages.level = LOG_INFO, .leaks.age = OPTION_OFF,
-		.leaks.older_than = OPTION_OFF, .tracing.max_wait = OPTION_OFF,
+		.leaks.older_than.seconds = OPTION_OFF, .tracing.max_wait = OPTION_OFF,
 		.top = OPTION_OFF};
 	option_set_initial(&options_table, o);
 }

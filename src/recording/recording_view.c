@@ -218,22 +218,15 @@ static double whole(const struct recording *r)
 	return (double)(UINT64_C(1) << r->shift) * (double)intervals(r) / 1000;
 }
 
-/* "12.5" and "12.5s" are seconds, "300ms" milliseconds, "40%" a fraction of @all ms. */
+/* As amount_parse_age, with shares of @all ms; no later. */
 static bool parse_ms(const char *text, double all, double *out)
 {
-	char *end;
-	double value = strtod(text, &end);
+	struct amount_age age;
 
-	if (end == text || !(value >= 0))
+	if (!amount_parse_age(text, &age))
 		return false;
-	if (strcmp(end, "%") == 0)
-		value = all * value / 100;
-	else if (!*end || strcmp(end, "s") == 0)
-		value *= 1000;
-	else if (strcmp(end, "ms") != 0)
-		return false;
-	*out = value;
-	return value <= all;
+	*out = age.seconds * 1000 + all * age.percent / 100;
+	return *out <= all;
 }
 
 bool recording_time_parse(const char *text, double all, double *ms_out)

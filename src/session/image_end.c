@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/proc.h"
+#include "base/text.h"
 #include "session/inspect/inspect_session.h"
 #include "session/memusage_run.h"
 #include "session/observer.h"
@@ -184,6 +185,9 @@ void former_image_refused(void *ctx, struct address_space *space, const char *wh
 	note_successor(s);
 	free(s->image.successor_problem);
 	s->image.successor_problem = xstrdup(why);
+	if (s->image.successor)
+		out_list_name(&s->image.passed, &s->image.passed_count,
+			      text_base_name(s->image.successor));
 }
 
 void former_image_supersede(struct run *run, pid_t pid)
@@ -281,7 +285,7 @@ static bool is_result(const struct session *s, bool is_exec)
 
 	return !is_exec || s->image.is_own ||
 	       (s->run->options->children.trace && s->image.has_next &&
-		bytes - s->process.inherited_bytes >= FORK_BYTES);
+		bytes - s->process.inherited.totals.allocated_bytes >= FORK_BYTES);
 }
 
 void image_end(void *ctx, struct address_space *space, enum space_end why)

@@ -888,13 +888,14 @@ static void add_unlabelled(const struct session *s, struct label_totals *to)
 {
 	const struct profile *p = s->heap.profile;
 	const struct profile_totals *sum = profile_totals(p);
+	const struct profile_totals *before = &s->process.inherited.totals;
 
 	for (uint32_t i = 0; s->run->labels && i < s->run->options->labels.count; i++) {
 		if (s->run->labels[i].first != i)
 			continue;
 		const struct label_use use = {
-			sum->live_bytes, sum->allocated_bytes - s->process.inherited_bytes,
-			profile_count(p, sum->allocations - s->process.inherited_allocations)};
+			sum->live_bytes, sum->allocated_bytes - before->allocated_bytes,
+			profile_count(p, sum->allocations - before->allocations)};
 
 		label_use_add(&label_totals_get(to, i, "")->use, &use);
 	}

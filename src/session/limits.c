@@ -26,18 +26,28 @@
 
 /* -- the values -- */
 
-static uint64_t leaf_amount(const struct profile *p, uint32_t leaf, enum limit_metric metric)
+/* What leaf @leaf of @s had at the fork, if it is of a forked child. */
+static struct leaf_calls calls_before(const struct session *s, uint32_t leaf)
 {
+	const struct session_inherited *in = &s->process.inherited;
+
+	return leaf < in->leaf.count ? in->leaf.data[leaf] : (struct leaf_calls){0};
+}
+
+static uint64_t leaf_amount(const struct session *s, uint32_t leaf, enum limit_metric metric)
+{
+	const struct profile *p = s->heap.profile;
 	const struct leaf *l = profile_leaf(p, leaf);
+	const struct leaf_calls before = calls_before(s, leaf);
 	const struct history *h = profile_whole_history(p);
 
 	switch (metric) {
 	case LIMIT_ALLOCATIONS:
-		return profile_count(p, l->calls);
+		return profile_count(p, l->calls - before.calls);
 	case LIMIT_LIVE:
 		return l->live_bytes;
 	case LIMIT_ALLOCATED:
-		return l->total_bytes;
+		return l->total_bytes - before.bytes;
 	case LIMIT_TEMPORARY:
 		return h && leaf < h->leaf.count ? profile_count(p, h->leaf.data[leaf].temporary) :
 						   0;
@@ -114,7 +124,8 @@ static bool keep_function(struct leaf_amounts *amounts, const struct report *r,
  * What each leaf has of the metric, in the limit's function; of resident memory what the heap can
  * tell: its peak. Whether any path has that function.
  */
-static bool find_amounts(const struct report *r, const struct limit *l, struct leaf_amounts *out)
+static bool find_amounts(const struct session *s, const struct report *r, const struct limit *l,
+			 struct leaf_amounts *out)
 {
 	uint64_t sum;
 
@@ -124,7 +135,7 @@ static bool find_amounts(const struct report *r, const struct limit *l, struct l
 		*out = (struct leaf_amounts){.count = profile_leaf_count(r->profile)};
 		out->bytes = xcalloc((size_t)out->count + 1, sizeof(*out->bytes));
 		for (uint32_t i = 1; i <= out->count; i++)
-			out->bytes[i] = leaf_amount(r->profile, i, l->metric);
+			out->bytes[i] = leaf_amount(s, i, l->metric);
 	}
 	return !l->function || keep_function(out, r, l);
 }
@@ -151,26 +162,21 @@ static void use_group(const struct profile *p, const struct leaf_group *group,
 		amounts->bytes[i] = groups_at_peak(group, i, profile_leaf(p, i)->live_bytes);
 }
 
-/*
- * Allocations, reallocs among them, in units of profile_count; with the history @h of a forked
- * child, those since the fork.
- */
-static uint64_t all_calls(const struct profile *p, const struct history *h)
+/* Allocations, reallocs among them, in units of profile_count; of a forked child, its own. */
+static uint64_t all_calls(const struct session *s)
 {
+	const struct profile *p = s->heap.profile;
 	uint64_t all = 0;
 
-	for (uint32_t i = 1; i <= profile_leaf_count(p); i++) {
-		bool is_known = h && i < h->leaf.count;
-
-		all += profile_leaf(p, i)->calls - (is_known ? h->leaf.data[i].base_blocks : 0);
-	}
+	for (uint32_t i = 1; i <= profile_leaf_count(p); i++)
+		all += profile_leaf(p, i)->calls - calls_before(s, i).calls;
 	return all;
 }
 
-static double temporary_percent(const struct profile *p)
+static double temporary_percent(const struct session *s)
 {
-	const struct history *h = profile_whole_history(p);
-	uint64_t temporary = 0, all = all_calls(p, h);
+	const struct history *h = profile_whole_history(s->heap.profile);
+	uint64_t temporary = 0, all = all_calls(s);
 
 	for (size_t i = 1; h && i < h->leaf.count; i++)
 		temporary += h->leaf.data[i].temporary;
@@ -188,13 +194,13 @@ static double value_of_program(const struct session *s, enum limit_metric metric
 	case LIMIT_LIVE:
 		return (double)t->live_bytes;
 	case LIMIT_ALLOCATED:
-		return (double)t->allocated_bytes;
+		return (double)(t->allocated_bytes - s->process.inherited.totals.allocated_bytes);
 	case LIMIT_ALLOCATIONS:
-		return (double)profile_count(p, all_calls(p, NULL));
+		return (double)profile_count(p, all_calls(s));
 	case LIMIT_RSS:
 		return (double)s->end.peak_resident;
 	case LIMIT_TEMPORARY:
-		return temporary_percent(p);
+		return temporary_percent(s);
 	case LIMIT_LEAKED: /* of all processes */
 	case LIMIT_METRICS:
 		break;
@@ -325,7 +331,7 @@ static void check_value(struct session *s, const struct report *r, size_t index,
 
 	now->is_exceeded = limit_is_exceeded(l, now->value);
 	if (now->is_exceeded && !l->function && !l->within)
-		find_amounts(r, l, amounts);
+		find_amounts(s, r, l, amounts);
 	if (now->is_exceeded)
 		add_sites(&now->site, r, amounts);
 	free(amounts->bytes);
@@ -343,7 +349,7 @@ static void check_one(struct session *s, const struct report *r, size_t index, s
 
 	if (l->metric == LIMIT_RSS && !s->end.peak_resident)
 		return;
-	now.has_function = l->function && find_amounts(r, l, &amounts);
+	now.has_function = l->function && find_amounts(s, r, l, &amounts);
 	if (has_group(l))
 		use_group(r->profile, profile_group(r->profile, group), &amounts);
 	now.value = l->function ? (double)sum_of(&amounts) : value_of_program(s, l->metric);

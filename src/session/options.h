@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include "base/amount.h"
 #include "base/log.h"
 #include "base/option_row.h"
 #include "base/shell_words.h"
@@ -175,8 +176,8 @@ struct options_leaks {
 	bool check;
 	const char *out;          /* NULL = stderr */
 	uint32_t error_exitcode;  /* 0 = none; needs a check */
-	/* seconds; omit younger blocks; OPTION_OFF = by what is reported (leak_report.c) */
-	double older_than;
+	/* omit younger blocks; seconds of OPTION_OFF = by what is reported (leak_report.c) */
+	struct amount_age older_than;
 	uint32_t shown_kinds;     /* in texts: bits in the order of enum leakcheck_state */
 	bool holders;             /* what holds reachable blocks */
 	struct option_strings suppressions; /* files */

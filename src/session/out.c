@@ -296,22 +296,31 @@ void out_end(struct session *s)
 
 #define NAMES_BEFORE 8u /* are listed; a loop may execute thousands */
 
+void out_list_name(char **list, unsigned *count, const char *name)
+{
+	_cleanup_free_ char *old = *list, *clean = text_clean(name, strlen(name));
+
+	if (!old)
+		*list = xstrdup(clean);
+	else if (*count < NAMES_BEFORE)
+		*list = xasprintf("%s, %s", old, clean);
+	else if (*count == NAMES_BEFORE)
+		*list = xasprintf("%s, ...", old);
+	else
+		old = NULL;
+	++*count;
+}
+
 void out_supersede(struct session *s)
 {
 	struct process_files *p = run_process(s->run, s->process.pid);
-	_cleanup_free_ char *old = p->before, *name = session_program_name(s);
+	_cleanup_free_ char *name = session_program_name(s);
 
 	p->streams = 0; /* their files are overwritten */
 	p->before_peak = MAX(p->before_peak, profile_totals(s->heap.profile)->peak_bytes);
-	p->before_count++;
-	if (!old)
-		p->before = xstrdup(name);
-	else if (p->before_count <= NAMES_BEFORE)
-		p->before = xasprintf("%s, %s", old, name);
-	else if (p->before_count == NAMES_BEFORE + 1)
-		p->before = xasprintf("%s, ...", old);
-	else
-		old = NULL;
+	out_list_name(&p->before, &p->before_count, name);
+	if (s->image.passed)
+		out_list_name(&p->before, &p->before_count, s->image.passed);
 }
 
 /* -- writing -- */

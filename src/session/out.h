@@ -119,6 +119,8 @@ void out_end(struct session *s);
  * files get the names of this one's.
  */
 void out_supersede(struct session *s);
+/* Adds @name, of a file, to *list, the first @count of such a list; only so many are listed. */
+void out_list_name(char **list, unsigned *count, const char *name);
 
 /* -- contents -- */
 

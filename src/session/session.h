@@ -63,6 +63,8 @@ struct session_image {
 	bool was_replaced;         /* replaced by a program that is not followed or profiled */
 	char *successor;           /* the path of that; NULL = /proc still has it */
 	char *successor_problem;   /* why it is not profiled; NULL = not known */
+	char *passed;              /* such programs so far, "gosu, tini"; NULL = none */
+	unsigned passed_count;
 	/* ptmem attached to the program: it ran already, and has not executed another one since */
 	bool was_attached;
 	bool is_own;               /* began with exec or attach; a fork shares its parent's data */
@@ -79,6 +81,17 @@ struct session_image {
 	bool is_emulator;          /* what is profiled runs another program's code */
 };
 
+struct leaf_calls {
+	uint64_t calls, bytes;
+};
+
+/* What a forked child's parent had called before, which is in the child's profile, too. */
+struct session_inherited {
+	struct profile_totals totals;
+	struct call_totals calls; /* with samples: of all calls */
+	VEC(struct leaf_calls) leaf; /* by number */
+};
+
 /* The process of a session, as names of files and messages show it. */
 struct session_process {
 	uint32_t pid;
@@ -92,8 +105,8 @@ struct session_process {
 	uint64_t start_ns, end_ns;
 	int exit_status;           /* wait status once it has ended; -1 = unknown, or it has not */
 	bool was_left;             /* ptmem detached from it */
-	/* of a forked child: what its parent had allocated before, which is in its profile, too */
-	uint64_t inherited_allocations, inherited_bytes;
+	/* of a forked child; otherwise zero */
+	struct session_inherited inherited;
 };
 
 #define OWN_TYPES_MAX 32u /* tcmalloc 2.18 has 11 classes */

@@ -37,6 +37,7 @@
 #include "symbols/debug_files.h"
 #include "tracee/control/target.h"
 #include "tracee/os/maps.h"
+#include "tracee/pads/heap_sampling.h"
 #include "tracee/pads/own_code.h"
 
 /* -- names -- */
@@ -234,6 +235,22 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	return s;
 }
 
+static void note_inherited(struct session *s, const struct session *parent,
+			   const struct address_space *space)
+{
+	const struct profile *p = parent->heap.profile;
+	struct session_inherited *in = &s->process.inherited;
+
+	*in = (struct session_inherited){.totals = *profile_totals(p)};
+	heap_sampling_add_totals(space, &in->calls);
+	*vec_add(&in->leaf) = (struct leaf_calls){0}; /* there is no leaf 0 */
+	for (uint32_t i = 1; i <= profile_leaf_count(p); i++) {
+		const struct leaf *l = profile_leaf(p, i);
+
+		*vec_add(&in->leaf) = (struct leaf_calls){l->calls, l->total_bytes};
+	}
+}
+
 struct session *session_fork(struct session *parent, struct address_space *space)
 {
 	struct session *s = xmemdup(parent, sizeof(*parent));
@@ -251,8 +268,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	s->stacks.java = NULL; /* its threads are not in the child */
 	s->within = NULL; /* calls in progress are the parent's */
 	s->image.is_own = s->image.was_attached = false;
-	s->process.inherited_allocations = profile_totals(parent->heap.profile)->allocations;
-	s->process.inherited_bytes = profile_totals(parent->heap.profile)->allocated_bytes;
+	note_inherited(s, parent, space);
 	out_begin(s);
 	s->heap.profile = profile_clone(parent->heap.profile);
 	*vec_add(&s->run->sessions) = s;
@@ -319,8 +335,10 @@ void session_free(struct session *s)
 	free(s->process.desc);
 	free(s->process.name);
 	free(s->process.cgroup);
+	vec_deinit(&s->process.inherited.leaf);
 	free(s->image.successor);
 	free(s->image.successor_problem);
+	free(s->image.passed);
 	free(s);
 }
 

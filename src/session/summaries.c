@@ -218,6 +218,7 @@ void summaries_print(struct session *s, const char *path)
 {
 	struct summaries *all = &s->run->summaries;
 	const struct profile *p = s->heap.profile;
+	const struct profile_totals *before = &s->process.inherited.totals;
 	struct largest largest = {0};
 	within_totals within = {0};
 
@@ -231,9 +232,8 @@ void summaries_print(struct session *s, const char *path)
 	all->count++;
 	count_process(all, s);
 	add_process(all, s, &largest);
-	all->allocations += profile_count(p, profile_totals(p)->allocations -
-						     s->process.inherited_allocations);
-	all->allocated += profile_totals(p)->allocated_bytes - s->process.inherited_bytes;
+	all->allocations += profile_count(p, profile_totals(p)->allocations - before->allocations);
+	all->allocated += profile_totals(p)->allocated_bytes - before->allocated_bytes;
 	all->live += profile_totals(p)->live_bytes;
 	all->is_estimate |= profile_options(p)->sample_interval != 0;
 	labels_add(s, &all->labels);

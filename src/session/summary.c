@@ -531,15 +531,21 @@ static void print_peak(const struct profile_totals *p)
 		 plural(p->peak_blocks), (double)p->peak_time_ns / 1e9);
 }
 
-static void print_calls(const struct profile_totals *p)
+/* Of a forked child: its own calls. */
+static void print_calls(const struct session *s)
 {
+	const struct profile_totals *p = profile_totals(s->heap.profile),
+				    *in = &s->process.inherited.totals;
+	uint64_t allocated = p->allocated_bytes - in->allocated_bytes, freed = p->frees - in->frees,
+		 resized = p->reallocations - in->reallocations;
 	char n[AMOUNT_SIZE], bytes[AMOUNT_SIZE], reallocs[AMOUNT_SIZE], frees[AMOUNT_SIZE],
 		failed[AMOUNT_SIZE];
+
 	log_info("  allocations  %s of %s byte%s, %s realloc%s, %s free%s, %s failed",
-		 amount_commas(p->allocations, n), amount_commas(p->allocated_bytes, bytes),
-		 plural(p->allocated_bytes), amount_commas(p->reallocations, reallocs),
-		 plural(p->reallocations), amount_commas(p->frees, frees), plural(p->frees),
-		 amount_commas(p->failed, failed));
+		 amount_commas(p->allocations - in->allocations, n),
+		 amount_commas(allocated, bytes), plural(allocated),
+		 amount_commas(resized, reallocs), plural(resized), amount_commas(freed, frees),
+		 plural(freed), amount_commas(p->failed - in->failed, failed));
 	if (p->earlier_blocks)
 		log_info("  before       %s byte%s in %s block%s were in use at the attach",
 			 amount_commas(p->earlier_bytes, bytes), plural(p->earlier_bytes),
@@ -553,15 +559,21 @@ static void print_calls(const struct profile_totals *p)
 static void print_sampled_calls(const struct session *s)
 {
 	const struct profile_totals *p = profile_totals(s->heap.profile);
-	const struct call_totals *calls = &s->heap.sample.totals;
-	const struct call_sums sums = call_totals_sums(calls);
+	const struct call_totals *calls = &s->heap.sample.totals, *in = &s->process.inherited.calls;
+	const struct call_sums all = call_totals_sums(calls), before = call_totals_sums(in);
+	const struct call_sums sums = {.allocations = all.allocations - before.allocations,
+				       .bytes = all.bytes - before.bytes,
+				       .frees = all.frees - before.frees};
+	uint64_t samples = p->samples - s->process.inherited.totals.samples,
+		 resized = calls->function[FUNCTION_REALLOC].calls -
+			   in->function[FUNCTION_REALLOC].calls;
 	uint64_t blocks = profile_count(s->heap.profile, p->live_blocks);
 	char n[AMOUNT_SIZE], m[AMOUNT_SIZE], k[AMOUNT_SIZE], error[AMOUNT_SIZE];
 
 	/* reallocs of an allocator of the program's own are counted as allocations */
 	log_info("  allocations  %s of %s byte%s, %s by %srealloc, and %s %s: %s",
 		 amount_commas(sums.allocations, n), amount_commas(sums.bytes, m),
-		 plural(sums.bytes), amount_commas(calls->function[FUNCTION_REALLOC].calls, k),
+		 plural(sums.bytes), amount_commas(resized, k),
 		 s->image.has_own_realloc ? "the C library's " : "",
 		 amount_commas(sums.frees, error), call_totals_frees(sums.frees),
 		 call_totals_trust(calls->is_doubtful));
@@ -573,7 +585,7 @@ static void print_sampled_calls(const struct session *s)
 	_cleanup_free_ char *range = session_sampling_range(s);
 
 	log_info("  sampled      %s allocation%s, one every %s on average: sizes and numbers of "
-		 "blocks are estimates", amount_commas(p->samples, n), plural(p->samples), range);
+		 "blocks are estimates", amount_commas(samples, n), plural(samples), range);
 }
 
 /* Typical of wrapper scripts: the user means the program that they execute. */
@@ -662,7 +674,7 @@ static void print_profile(struct session *s, const char *path, struct largest *l
 	if (o->profile.heap && is_sampled)
 		print_sampled_calls(s);
 	else if (o->profile.heap)
-		print_calls(p);
+		print_calls(s);
 	if (o->profile.stacks)
 		log_info("  stack use    at most %s byte%s", amount_commas(p->peak_stacks, n),
 			 plural(p->peak_stacks));

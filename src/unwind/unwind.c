@@ -416,7 +416,7 @@ static void scan_generated(const struct stack_view *view, taddr_t pc, bool is_ex
 
 static struct generated_rule *generated_rule_at(struct unwind *u, taddr_t pc)
 {
-	_Static_assert(GENERATED_RULES == 1u << 12, "the hash has as many values");
+	_Static_assert(GENERATED_RULES == 4096, "the hash has as many values");
 	return &u->generated[unwind_rule_hash(pc, 12)];
 }
 

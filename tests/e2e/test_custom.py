@@ -298,6 +298,7 @@ def recognized_jemalloc(t):
     copy, cwd, _ = stripped(t, "linked-jemalloc-static", "mixed")
     profile = profiled(t, [copy], cwd=cwd)
     t.check("no malloc or other allocation function found" in profile.said, profile.said)
+    t.check("\"ptmem env %s ...\" profiles that one" % copy in profile.said, profile.said)
     t.check("like that of no malloc which ptmem recognizes (glibc 2.31 to 2.44, musl 1.2, jemalloc 5)" in profile.said, profile.said)
 
 

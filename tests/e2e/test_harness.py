@@ -116,6 +116,32 @@ def conflict_markers(t):
         t.equal("lines", re.findall(r"^\[conflict\] (\S+): a conflict marker", found.out.decode(), re.M), ["README:4", "README:8"])
 
 
+ASSUMED = """
+at = cfa - 0x8;
+at = ((uint64_t *)cfa)[-1];
+is_high = addr & 0xffff000000000000;
+end = 1ul << 0x2f;
+#define ADDRESS_WIDTH (48)
+size = 1 << 12;
+size = 0x1000;
+start = x & -4096;
+"""
+
+
+@test("harness/assumptions-detected")
+def assumptions(t):
+    """What holds on one CPU only is found in each of its spellings."""
+    root = t.subdirectory()
+    for directory in ("scripts", "src/session"):
+        os.makedirs(os.path.join(root, directory))
+    shutil.copy(os.path.join(harness.ROOT, "scripts", "layers"), os.path.join(root, "scripts"))
+    with open(os.path.join(root, "src/session/seen.c"), "w", encoding="ascii") as file:
+        file.write(ASSUMED)
+    found = t.run([os.path.join(root, "scripts", "layers")], cwd=root).out.decode()
+    lines = re.findall(r"^\[assume\] src/session/seen.c:(\d+): ", found, re.M)
+    t.equal("lines in %s" % found, lines, [str(i) for i in range(2, ASSUMED.count("\n") + 1)])
+
+
 @test("harness/list-is-cut")
 def _(t):
     """A reader of the list of tests may leave early, like head, without a traceback of the driver."""

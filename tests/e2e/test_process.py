@@ -655,6 +655,39 @@ def successors(profile):
     return [m.group(1) for m in (re.match(THEN, line) for line in profile.messages) if m]
 
 
+FORKED = """
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *volatile kept[400], *volatile own[200];
+int main(void)
+{
+	for (int i = 0; i < 400; i++)
+		kept[i] = malloc(500);
+	if (!fork()) {
+		for (int i = 0; i < 400; i++)
+			free(kept[i]);
+		for (int i = 0; i < 200; i++)
+			own[i] = malloc(300);
+		_exit(0);
+	}
+	wait(NULL);
+}
+"""
+
+
+@test("process/forked-counts")
+def forked_counts(t):
+    """The summary and the limits of a forked child count its own calls, not its parent's before the fork."""
+    program = compiled(t, "forked", FORKED)
+    for options in (["--limit=allocations<500", "--limit=allocated<250000", "--limit=allocations@main<500"], ["--heap-sample=1K"]):
+        profile = t.profile([program], ["-v", *options])
+        lines = [re.fullmatch(r"ptmem:   allocations  (\S+) of (\S+) bytes, 0 .*?, (?:and )?(\S+) (?:frees|calls of free).*", m)
+                 for m in profile.messages]
+        t.equal("calls, bytes, frees", sorted(m.groups() for m in lines if m), [("200", "60,000", "400"), ("400", "200,000", "0")])
+        t.equal("status, %s" % profile.messages, profile.status, 0)
+
+
 @test("process/exec-to-no-allocator")
 def exec_to_no_allocator(t):
     """The last image has no malloc: the result is the profile of the one before it, in all outputs."""
@@ -690,11 +723,13 @@ def exec_through_no_allocator(t):
     profile = t.profile(["env", bare, bare, pre, bare, bare], ["--record=r"])
     t.equal("status", profile.status, 0)
     t.equal("peak", profile.only_stats()["peak"], 10007000)
-    t.equal("what ran before", [name for name, _ in before(profile)], ["env"])
+    t.equal("what ran before", [name for name, _ in before(profile)], ["env, bare, bare"])
+    t.equal("which were named", len([m for m in profile.messages if "found in %s; a stripped" % os.path.realpath(bare) in m]), 4)
     t.equal("successors", successors(profile), [os.path.realpath(bare)])
     t.equal("the recording's peak", report_json(t, os.path.join(profile.directory, "r"))["peak"]["bytes"], 10007000)
     profile = t.profile([pre, bare, t.target("gcc-O2-pie", "empty")], ["-o", "massif.out.%p", "--record=r"])
-    t.check("ptmem:   before       pre (at most 9.5 MiB in use)" in profile.messages, "what ran before: %s" % profile.messages)
+    t.check("ptmem:   before       pre, bare (at most 9.5 MiB in use)" in profile.messages,
+            "what ran before: %s" % profile.messages)
     t.equal("successors", successors(profile), [])
     t.equal("files", sum(len(f) for f in profile.files.values()), 1)
     sampled = t.profile([pre, t.target("gcc-O2-pie", "empty")], ["--heap-sample=4K"])

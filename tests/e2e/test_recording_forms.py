@@ -418,7 +418,7 @@ def _(t):
         t.equal("folded", folded_sum(run_report(t, "--format=folded", "--older-than=" + age, path).out.decode()), view["bytes"])
         t.equal("massif", massif_sum(report(t, "--format=massif", "--older-than=" + age, path), True)[:1] or [0], [view["bytes"]])
         t.equal("pprof", pprof_values(run_report(t, "--format=pprof", "--older-than=" + age, path).out), (view["bytes"], view["blocks"]))
-    for options in (["--older-than=101%"], ["--older-than=1h"], ["--older-than=-1"], ["--older-than="], ["--older-than=1", "--at=end"],
+    for options in (["--older-than=101%"], ["--older-than=1d"], ["--older-than=-1"], ["--older-than="], ["--older-than=1", "--at=end"],
                     ["--older-than=1", "--thread=1"]):
         result = run_report(t, *options, path)
         t.equal("status of %s" % options, (result.status, result.out, b"--older-than" in result.err), (255, b"", True))

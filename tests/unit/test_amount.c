@@ -1,4 +1,5 @@
 /* Human-readable numbers, and the heuristic for functions that allocate for their callers. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -195,6 +196,25 @@ static void test_source(void **state)
 	my_code_deinit(&my_code);
 }
 
+static void test_age(void **state)
+{
+	static const struct {
+		const char *text;
+		double seconds, percent;
+	} good[] = {{"2.5", 2.5, 0}, {"2.5s", 2.5, 0}, {"300ms", 0.3, 0}, {"10m", 600, 0}, {"1h", 3600, 0},
+		    {"2d", 172800, 0}, {"10%", 0, 10}, {"0", 0, 0}};
+	static const char *const bad[] = {"", "s", "-1", "101%", "1e3", "0x10", "1 s", "1w", "1.2.3", "nan"};
+	struct amount_age age;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		assert_true(amount_parse_age(good[i].text, &age));
+		assert_true(fabs(age.seconds - good[i].seconds) < 1e-9 && fabs(age.percent - good[i].percent) < 1e-9);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_false(amount_parse_age(bad[i], &age));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -203,6 +223,7 @@ int main(void)
 		cmocka_unit_test(test_wrapper),
 		cmocka_unit_test(test_rank),
 		cmocka_unit_test(test_source),
+		cmocka_unit_test(test_age),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -284,8 +284,8 @@ static const struct {
 	{"--pid=12,,x", "--pid takes a process id"},
 	{"--leaks=", "--leaks takes a decimal number from 0 to 1000000000"},
 	{"--leaks=-1", "--leaks takes a decimal number from 0 to 1000000000"},
-	{"--older-than=x", "--older-than takes a number of seconds (s, m, h or d may follow) "
-			   "from 0s to 1000000000s"},
+	{"--older-than=x", "--older-than takes an age (300ms, 2.5, 10m, 1h, 2d), or a share of the run (10%)"},
+	{"--older-than=101%", "--older-than takes an age (300ms, 2.5, 10m, 1h, 2d), or a share of the run (10%)"},
 	{"--leak-check=summary", "--leak-check takes full, yes or no"}, {"--leaks-out=", "--leaks-out takes a name"},
 	{"--error-exitcode=256", "--error-exitcode takes a whole number from 0 to 255"},
 	{"--folded=", "--folded takes a name"}, {"--flame", "its value follows an equals sign, --flame=prog"},
@@ -416,6 +416,8 @@ static const struct {
 	{"--leaks --error-exitcode=3 prog", "--error-exitcode needs --leak-check"},
 	{"--leak-check --leak-check=no --leak-holders prog", "--leak-holders needs --leak-check"},
 	{"--show-leak-kinds=all prog", "--show-leak-kinds needs --leak-check"},
+	{"--max-wait=2 --probes=break prog", "--max-wait changes nothing with --probes=break, where each call waits for "
+					     "ptmem"},
 	{"--older-than=3 prog", "--older-than needs --leaks or --leak-check"},
 	{"--leaks --leak-holders prog", "--leak-holders needs --leak-check"},
 	{"--record-every=10m prog", "--record-every needs --record"},

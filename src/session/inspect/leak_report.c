@@ -368,7 +368,8 @@ static void print_to_file(void *ctx, const char *line)
 
 static char *headline(const struct session *s, const struct leaks *l)
 {
-	const char *why = s->run->options->leaks.older_than < 0 && s->run->options->leaks.age <= 0 ?
+	const struct options_leaks *o = &s->run->options->leaks;
+	const char *why = o->older_than.seconds < 0 && o->age <= 0 ?
 				  ", a tenth of the run (--older-than=0: all)" :
 				  "";
 	_cleanup_free_ char *younger =
@@ -521,13 +522,16 @@ static uint64_t minimum_age(const struct session *s, uint64_t time_ns, bool is_r
 {
 	const struct options_leaks *o = &s->run->options->leaks;
 
-	if (o->older_than >= 0)
-		return (uint64_t)MIN(o->older_than * 1e6, 1e18);
+	double run_us = time_ns < s->process.start_ns ?
+				0 :
+				(double)(time_ns - s->process.start_ns) / 1000;
+
+	if (o->older_than.seconds >= 0)
+		return (uint64_t)MIN(o->older_than.seconds * 1e6 +
+				     run_us * o->older_than.percent / 100, 1e18);
 	if (o->age > 0)
 		return (uint64_t)(o->age * 1e6);
-	if (!is_running || time_ns < s->process.start_ns)
-		return 0;
-	return (time_ns - s->process.start_ns) / 1000 / YOUNG_SHARE;
+	return is_running ? (uint64_t)run_us / YOUNG_SHARE : 0;
 }
 
 static uint32_t rank_of_root(void *places, taddr_t addr)

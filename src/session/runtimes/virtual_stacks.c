@@ -28,7 +28,7 @@
 
 #define FRAMES_MAX (1u << 20)
 #define POSITIONS_MAX (1u << 20) /* names are looked up again after so many */
-#define TRIES_MAX (1u << 12)     /* stops at which an interpreter was looked for in vain */
+#define TRIES_MAX 4096u          /* stops at which an interpreter was looked for in vain */
 
 /* A function that the interpreter was seen to run. */
 struct known_function {

@@ -560,8 +560,10 @@ void install_at_start(struct target *t, struct thread *th)
 		t->first.refusal = ATTACH_NO_PROBES;
 		kill(p->pid, SIGKILL); /* nothing of it has run */
 	} else {
-		log_warn("process %d: no malloc or other allocation function found; %s not "
-			 "profiled", p->pid,
+		_cleanup_free_ char *path = proc_read_link(p->pid, "exe");
+
+		log_warn("process %d: no malloc or other allocation function found in %s; %s not "
+			 "profiled", p->pid, path ? path : "it",
 			 has_go(p->space) ? "a Go program:" : "a stripped static program?");
 		p->space->watch.is_profiled = false;
 		t->sink.image_refused(t->sink.ctx, p->space,

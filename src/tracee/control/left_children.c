@@ -108,6 +108,8 @@ static uint64_t find_largest(const struct left_children *l, uint64_t profiled)
 	return profiled && l->waited_bytes < bytes && others + SLACK < bytes ? bytes : 0;
 }
 
+#define MATTERS (UINT64_C(1) << 20) /* less, of a process seen briefly, says nothing */
+
 /* ", the largest ...", to be freed. */
 static char *largest_text(const struct left_children *l, uint64_t bytes)
 {
@@ -115,17 +117,17 @@ static char *largest_text(const struct left_children *l, uint64_t bytes)
 
 	amount_bytes((double)l->largest_bytes, read);
 	amount_bytes((double)bytes, size);
-	if (!bytes && !l->largest_bytes)
+	if (!bytes && l->largest_bytes < MATTERS)
 		return xstrdup("");
 	if (!bytes)
-		return xasprintf(", the largest known is %s with at least %s resident, which was "
-				 "read while it ran", l->largest, read);
+		return xasprintf(", the largest that was seen running is %s with at least %s "
+				 "resident", l->largest, read);
 	if (!l->largest_bytes)
 		return xasprintf(", the largest with %s resident", size);
 	if (l->largest_bytes + SLACK >= bytes)
 		return xasprintf(", the largest %s with %s resident", l->largest, size);
-	return xasprintf(", the largest with %s resident (%s had %s when it was read)", size,
-			 l->largest, read);
+	return xasprintf(", the largest with %s resident (%s had %s when it was last seen "
+			 "running)", size, l->largest, read);
 }
 
 void left_children_report(struct target *t, uint64_t profiled)
