@@ -502,8 +502,11 @@ static enum trap_answer serve(struct target *t, struct thread *th, struct trap *
 		count_hit(t, s, trap);
 	if (trap->kind == TRAP_ENTRY && trap->probe->custom)
 		trap->probe->custom->is_called = true;
-	if (t->arch->trap_pc_offset != t->arch->trap_size) /* it would hit the trap again */
-		call_continue_at(t, th, regs, trap->addr + t->arch->trap_size);
+	if (t->arch->trap_pc_offset != t->arch->trap_size) {
+		/* it would hit the trap again; if ptmem dies now, its handler knows this address */
+		ptrace_set_word(th->tid, t->arch->pc, journal_trap_resume(t->arch, trap));
+		regs->word[t->arch->pc] = trap->addr + t->arch->trap_size;
+	}
 	return trap->serve(t, th, trap, regs);
 }
 

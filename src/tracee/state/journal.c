@@ -194,6 +194,14 @@ void journal_flush(struct address_space *s)
 		copy_traps(s, s->recovery.held_first, s->recovery.held_end);
 }
 
+taddr_t journal_trap_resume(const struct arch *arch, const struct trap *trap)
+{
+	bool is_jump = trap->kind == TRAP_ENTRY || trap->kind == TRAP_SYSCALL ||
+		       trap->kind == TRAP_AGAIN || trap->kind == TRAP_PAD_EXIT;
+
+	return is_jump ? trap->stub.jump : trap->addr + arch->trap_size;
+}
+
 void journal_add_trap(struct address_space *s, const struct arch *arch, const struct trap *trap)
 {
 	struct journal *r = s->recovery.journal;
@@ -205,10 +213,8 @@ void journal_add_trap(struct address_space *s, const struct arch *arch, const st
 	if (index == JOURNAL_TRAPS)
 		return;
 	g = &r->trap[index];
-	bool is_jump = trap->kind == TRAP_ENTRY || trap->kind == TRAP_SYSCALL ||
-		       trap->kind == TRAP_AGAIN || trap->kind == TRAP_PAD_EXIT;
-	taddr_t resume = is_jump ? trap->stub.jump : trap->addr + arch->trap_size;
-	struct journal_trap now = {trap->addr, resume, {0}, trap->patch_size, trap->kind};
+	struct journal_trap now = {
+		trap->addr, journal_trap_resume(arch, trap), {0}, trap->patch_size, trap->kind};
 	memcpy(now.original, trap->original, sizeof(now.original));
 	*g = now;
 	ORDER();

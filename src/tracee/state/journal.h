@@ -124,6 +124,8 @@ int journal_injection_at(const struct address_space *s, taddr_t pc);
 /* Clears the calling process's code, and that of others unless @used (by index). */
 void journal_clear_injections(struct address_space *s, const bool used[JOURNAL_INJECTIONS]);
 
+/* Where a thread that hit @trap continues if ptmem is gone. */
+taddr_t journal_trap_resume(const struct arch *arch, const struct trap *trap);
 /* Where a thread that hit the breakpoint at @trap continues while a guardian cleans up; or 0. */
 taddr_t journal_resume_address(const struct address_space *s, taddr_t trap);
 /* Whether a thread at @pc was moved there from a breakpoint by ptmem, which died before it could
