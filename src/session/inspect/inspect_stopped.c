@@ -26,6 +26,7 @@
 
 #define PCS 64u
 #define MOMENTS_MAX 200u
+#define STEPS_MAX 2048u /* of all threads: each one waits for a CPU twice */
 #define MOMENT_NS 30000u
 
 /* -- threads -- */
@@ -117,7 +118,7 @@ static bool step_out(struct target *t, struct collector *c, struct inspect_stopp
 {
 	bool has_left = false;
 
-	for (size_t i = 0; i < c->in->threads.count; i++) {
+	for (size_t i = 0; i < c->in->threads.count && out->steps < STEPS_MAX; i++) {
 		const struct glibc_thread *th = &c->in->threads.data[i];
 
 		if (th->is_inside && th->way_out)

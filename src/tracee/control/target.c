@@ -439,7 +439,7 @@ bool target_run_threads(struct target *t, struct address_space *s,
 	return space_exists(t, id);
 }
 
-#define STEPS_MAX 1000u /* most calls of malloc take less than 200 */
+#define STEPS_MAX 400u /* most calls of malloc take less than 200 */
 
 bool target_step_thread(struct target *t, struct address_space *s, pid_t tid, taddr_t pc,
 			uint32_t *steps)
