@@ -66,7 +66,7 @@ static bool have_pc(const taddr_t *pc, size_t count, taddr_t wanted)
 static taddr_t find_way_out(const struct malloc_modules *malloc, const taddr_t *pc, size_t count)
 {
 	for (size_t i = count; i-- > 0;)
-		if (malloc_modules_have(malloc, pc + i, count - i))
+		if (malloc_modules_have(malloc, pc + i, 1))
 			return i + 1 < count ? pc[i + 1] : 0;
 	return 0;
 }
