@@ -105,7 +105,7 @@ leave_program() {
 	cat err.program
 }
 
-attaches=${2:-100} kills=${3:-50} probes=break
+attaches=${2:-100} kills=${3:-50}
 parts=${*:4}
 
 attached_tests() {
